@@ -1,0 +1,203 @@
+"""Errors and diagnostics: one exception, one record of a fault, one table of codes.
+
+A host branches on codes, never on text: a code that has been released keeps its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["info", "warning", "error"]
+
+#: Codes that say that the environment failed (disk, permission, a missing library), not the input.
+ENVIRONMENT_CODES: Mapping[str, str] = {
+    "output-write-failed": "free space or fix the permissions of the output's folder, then build again; what was there before is untouched",
+    "libyaml-missing": "install a PyYAML wheel that contains libyaml (pip install --force-reinstall PyYAML), or libyaml's headers before you build PyYAML from source",
+    "installation-incomplete": "reinstall agent-graph-bundler: a file that belongs to it is missing",
+}
+
+#: Every other code, with the remedy that is told where an error brings none of its own.
+CODES: Mapping[str, str | None] = {
+    # reading and parsing
+    "file-read-failed": "make the file readable for the user who runs this command",
+    "file-missing": "create the file, or correct the reference to it",
+    "parse-failed": "correct the syntax at the place named",
+    "schema-invalid": "correct the value at the place named; `agent-bundler schema path NAME` shows the schema",
+    "absolute-path-forbidden": "use a path relative to the Provider root",
+    "path-outside-provider": "use a path that stays inside the Provider root",
+    "path-symlink-outside-provider": "copy the link's target into the Provider, or point the link inside its root",
+    "tree-limit-exceeded": "remove links that multiply folders, or split the Provider",
+    # resources
+    "frontmatter-missing": "begin the file with a line that is exactly `---`, then id and kind, then a line that is exactly `---`",
+    "frontmatter-invalid": "close the front matter with a line that is exactly `---`, and make it a YAML mapping",
+    "resource-metadata-invalid": "give `id` (an id), `kind` and `media-type` as texts in the front matter",
+    "resource-kind-invalid": "use one of: procedure, diagnostic, template, schema, skill",
+    "resource-protocol-unsupported": None,
+    "resource-input-invalid": "make `input` satisfy the input schema of the materializer",
+    "resource-id-duplicate": "give each Resource an id of its own",
+    # actions and graphs
+    "action-id-duplicate": "give each Action an id of its own",
+    "graph-id-duplicate": "give each Graph an id of its own",
+    "graph-node-duplicate": "give each node of a Graph an id of its own",
+    "graph-terminal-missing": "add a node of kind terminal",
+    "graph-entry-missing": "name a node of this Graph",
+    "graph-edge-node-missing": "name nodes of this Graph",
+    "graph-terminal-edge-invalid": "remove the edge: a Terminal ends its frame",
+    "graph-edge-duplicate": "remove one of the two edges",
+    "graph-repeat-target-invalid": "let the repeat edge lead to an Action or a Gate",
+    "graph-gated-by-source-invalid": "let the gatedBy edge start at a Gate, or use another kind",
+    "graph-flow-cycle": "make the edge that leads back a repeat edge, or remove it",
+    "graph-recursion": "remove the Subgraph node that leads back",
+    "subgraph-missing": "list the Graph in the manifest, or name one that is listed",
+    "subgraph-entry-missing": "name an entrypoint of that Graph",
+    "gate-inspection-effect-invalid": "an inspection only looks: give its Action `effect: read`",
+    "gate-resolution-effect-invalid": "a resolution records or applies: give its Action `effect: write` or `external`",
+    "gate-delegated-policy-invalid": "give the gate `delegatable: true` and an `authority`, or remove `delegated`",
+    "gate-delegated-inspection-missing": "give the node an inspectionAction, or remove `inspection`",
+    "materializer-effect-invalid": "a materializer only reads: give its Action `effect: read`",
+    "materializer-runner-invalid": None,
+    "materializer-schema-missing": "give the materializer both inputSchema and outputSchema",
+    "materializer-schema-identity-invalid": "give the schema an `$id` such as `acme.request/v1`",
+    "schema-reference-external": "copy what is referenced into the schema (`$defs`): nothing is ever fetched or opened",
+    "code-catalog-code-duplicate": "list each code once",
+    "code-document-dynamic": "name a static Resource as document",
+    "route-reason-code-missing": "add the code to the Code Catalog, with kind route-reason",
+    "route-reason-code-kind-invalid": "give the code kind route-reason in the Code Catalog",
+    "compatibility-range-invalid": "write a version range such as `^0.3.0` or `>=20`",
+    "compatibility-unsupported": "check that the Provider works with protocol 0.3.1, then widen the range",
+    # building
+    "build-output-overlaps-source": "choose an output folder outside of what the Provider carries, such as dist/provider",
+    "build-output-not-a-bundle": "choose another output, or remove what is there yourself",
+    "build-output-differs": "run `agent-bundler build` and commit or publish what it writes",
+    "build-generated-name-clash": "rename the file: the build writes a file of that name itself",
+    "build-absolute-path-leak": "write the path relative to the Provider root, or rename what only looks like it",
+    "path-not-portable": "rename the file so that every system can hold it",
+    "path-collision": "rename one of the two: some systems cannot hold both",
+    "path-long": "shorten the path, or tell Windows users to enable long paths",
+    "skill-frontmatter-unusable": "give SKILL.md front matter with a `name` text, so that a Route can name the Skill",
+    # bundles
+    "bundle-digest-mismatch": "rebuild the bundle from its source, or fetch it again from where it was published",
+    "bundle-file-duplicate": "rebuild the bundle: its manifest lists one file twice",
+    "bundle-file-digest-mismatch": "rebuild the bundle from its source, or fetch it again from where it was published",
+    "bundle-catalog-mismatch": "rebuild the bundle: its catalogs do not describe its files",
+    "bundle-provider-unlisted": "rebuild the bundle: its provider manifest is not among its files",
+    "bundle-provider-mismatch": "rebuild the bundle: manifest.json and the provider manifest name different Providers",
+    "bundle-files-mismatch": "remove what does not belong to the bundle, or rebuild it",
+    "bundle-dependencies-mismatch": "rebuild the bundle: its dependency index does not describe its Graphs",
+    # Skills and registries
+    "skill-binding-missing": "give the Skill's front matter `metadata` with agent-graph, agent-graph.graph and agent-graph.entry",
+    "skill-locator-invalid": "write `path:RELATIVE-PATH` or `provider:ID`",
+    "skill-locator-absolute": "write the path relative to the SKILL.md",
+    "skill-graph-missing": "name a Graph of the Provider",
+    "skill-entry-missing": "name an entrypoint of that Graph",
+    "provider-unresolved": "give a registry that names the Provider (--registry FILE)",
+    "provider-id-mismatch": "correct the registry: the manifest it names belongs to another Provider",
+    "registry-invalid": 'write {"providers": {"PROVIDER-ID": "path/to/provider.yaml"}}',
+    # commands
+    "schema-type-unknown": "`agent-bundler schema list` names the schemas",
+    "schema-target-exists": "choose another path for --output: nothing is overwritten",
+    "graph-missing": "`agent-bundler inspect provider` names the Graphs",
+    "path-unknown": "`agent-bundler inspect files` lists what is carried and what is not",
+    "format-invalid": "use --format human or --format json",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One fault or warning: what, where, and how to mend it (protocol: Diagnostic).
+
+    `path` is relative to the Provider root where the file lies in it; `line` and `column` count from 1;
+    `pointer` is the JSON pointer (RFC 6901) of the value meant.
+    """
+
+    code: str
+    message: str
+    severity: Severity = "error"
+    path: str | None = None
+    line: int | None = None
+    column: int | None = None
+    pointer: str | None = None
+    hint: str | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The protocol's Diagnostic; what it has no member for stands in `detail`."""
+        result: dict[str, Any] = {"code": self.code, "severity": self.severity, "message": self.message}
+        if self.path is not None:
+            result["path"] = self.path
+        places = {"line": self.line, "column": self.column, "pointer": self.pointer, "hint": self.hint}
+        detail = {**self.detail, **{key: value for key, value in places.items() if value is not None}}
+        if detail:
+            result["detail"] = detail
+        return result
+
+
+class BundlerError(Exception):
+    """What every refusal of this package raises.
+
+    `code` is stable, `message` one sentence, `diagnostics` one record per fault (the first fault gives
+    the code), `hint` the remedy. `str()` is the message.
+    """
+
+    code: str
+    message: str
+    diagnostics: tuple[Diagnostic, ...]
+    hint: str | None
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        pointer: str | None = None,
+        hint: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        diagnostics: Sequence[Diagnostic] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint if hint is not None else CODES.get(code) or ENVIRONMENT_CODES.get(code)
+        self.diagnostics = tuple(diagnostics) if diagnostics is not None else (
+            Diagnostic(code=code, message=message, path=path, line=line, column=column, pointer=pointer,
+                       hint=self.hint, detail=detail or {}),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.code, self.message, self.hint, self.diagnostics)
+
+    @property
+    def is_environment(self) -> bool:
+        """Whether the environment failed, not the input (exit status 3 of the command)."""
+        return self.code in ENVIRONMENT_CODES
+
+    @classmethod
+    def of(cls, faults: Iterable[BundlerError]) -> BundlerError:
+        """One error for several faults, in the order found: the first gives code, message and hint."""
+        faults = list(faults)
+        if len(faults) == 1:
+            return faults[0]
+        first = faults[0]
+        diagnostics = [diagnostic for fault in faults for diagnostic in fault.diagnostics]
+        return _restore(first.code, first.message, first.hint, tuple(diagnostics))
+
+    def to_json(self) -> dict[str, Any]:
+        """The error envelope `agent-graph.error.v1` (specification: error envelope)."""
+        return {
+            "schema": "agent-graph.error.v1",
+            "state": "error",
+            "error": {
+                "code": self.code,
+                "message": self.message,
+                "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
+            },
+        }
+
+
+def _restore(code: str, message: str, hint: str | None, diagnostics: tuple[Diagnostic, ...]) -> BundlerError:
+    return BundlerError(code, message, hint=hint, diagnostics=diagnostics)

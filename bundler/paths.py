@@ -1,0 +1,119 @@
+"""Paths inside a Provider, as text: normal form, names that some system cannot hold, junk.
+
+Nothing here touches a file system; links and confinement are `tree`'s.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from .errors import BundlerError
+
+#: What is left out of a Skill folder, and what it is (one table: build, evaluation and reports use it).
+JUNK: tuple[tuple[str, str], ...] = (
+    (".DS_Store", "macOS folder settings"),
+    ("._*", "macOS resource fork"),
+    ("Thumbs.db", "Windows thumbnails"),
+    ("__pycache__", "Python bytecode"),
+    ("*.pyc", "Python bytecode"),
+    (".git", "git's own files"),
+    (".*.sw[a-p]", "editor's swap file"),
+    ("*.sw[op]", "editor's swap file"),
+    ("*.kate-swp", "editor's swap file"),
+    (".#*", "editor's lock file"),
+    ("#*#", "editor's autosave file"),
+    ("*~", "editor's backup file"),
+)
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_DRIVE = re.compile(r"[A-Za-z]:")
+# Device names that Windows finds in any folder and behind any extension.
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])\Z", re.IGNORECASE)
+_WINDOWS_CHARACTERS = re.compile(r'[<>:"|?*]')
+
+#: The longest path that Windows takes unless long paths are enabled.
+WINDOWS_PATH_LIMIT = 260
+#: A typical place of a bundle in a site-packages folder on Windows, for the length of absolute paths.
+TYPICAL_INSTALL_PREFIX = (
+    r"C:\Users\runneradmin\AppData\Local\Programs\Python\Python313\Lib\site-packages\agent_graph_providers"
+)
+
+
+def normalize(path: str) -> str:
+    """The one spelling of a relative POSIX path: no `.`, no empty segment, no `..` (protocol: `path`).
+
+    The Provider root itself is the empty text. Raises `absolute-path-forbidden` for a path that begins
+    with `/` or a drive letter, `path-outside-provider` for `..`, and `path-not-portable` for a backslash
+    or a control character.
+    """
+    if path.startswith("/") or _DRIVE.match(path):
+        raise BundlerError("absolute-path-forbidden", f"{path!r} is absolute; a path relative to the Provider root is expected")
+    if "\\" in path or _CONTROL.search(path):
+        raise BundlerError("path-not-portable", f"{path!r} contains a backslash or a control character")
+    segments = [segment for segment in path.split("/") if segment not in ("", ".")]
+    if ".." in segments:
+        raise BundlerError("path-outside-provider", f"{path!r} contains `..`; a path inside the Provider root is expected")
+    return "/".join(segments)
+
+
+def code_unit_key(text: str) -> bytes:
+    """Sort key: the order of UTF-16 code units, which is that of JavaScript's own sort."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def junk(name: str) -> str | None:
+    """What kind of junk a file or folder of this name is, by the table `JUNK`; None for anything else."""
+    return next((what for pattern, what in JUNK if fnmatchcase(name, pattern)), None)
+
+
+def unportable(path: str) -> str | None:
+    """Why some system cannot hold this relative path (`path-not-portable`); None if all can."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return "its name is not valid UTF-8"
+    if "\\" in path:
+        return "it contains a backslash"
+    if _CONTROL.search(path):
+        return "it contains a control character"
+    for segment in path.split("/"):
+        if segment.endswith((".", " ")):
+            return f"`{segment}` ends in a dot or a blank, which Windows drops"
+        if _RESERVED.match(segment.split(".")[0].rstrip(" ")):
+            return f"`{segment}` is a name that Windows reserves"
+    return None
+
+
+def windows_character(path: str) -> str | None:
+    """The first character of the path that Windows cannot hold in a name, if any (a warning only)."""
+    found = _WINDOWS_CHARACTERS.search(path)
+    return found.group() if found else None
+
+
+def windows_length(provider: str, path: str) -> int:
+    """The length of the installed file's absolute path under a typical site-packages of Windows, in UTF-16 code units."""
+    installed = f"{TYPICAL_INSTALL_PREFIX}/p_{provider}/bundle/{path}"
+    return len(code_unit_key(installed)) // 2
+
+
+def fold(path: str) -> str:
+    """What two paths share that one folder cannot hold on a system that folds case or normalizes Unicode."""
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
+
+
+def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of paths, files or folders on the way to them, that differ and fold to one (`path-collision`)."""
+    spellings: dict[str, str] = {}
+    seen: set[str] = set()
+    for path in paths:
+        while path and path not in seen:
+            seen.add(path)
+            first = spellings.setdefault(fold(path), path)
+            if first != path:
+                yield first, path
+            path = path.rpartition("/")[0]

@@ -1,0 +1,233 @@
+"""Documents × schemas → diagnostics (specification: "Schema identity").
+
+The protocol's own schemas lie in `schemas/`; those that a Provider brings are judged here too. One
+validator serves both: its patterns are ECMAScript's, its time is linear in the text, and a recursive
+schema ends. It is told to fetch nothing: whatever is not in the document itself is refused before.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..data import data_folder
+from ..errors import BundlerError, Diagnostic
+from .canonical import Json
+from .documents import Document, describe, pointer_step
+
+#: Schema names, sorted, as `schema list` prints them.
+NAMES = (
+    "action", "bundle", "code-catalog", "code-location", "error", "evaluation", "graph", "host-action-result", "inspect",
+    "provider", "resource", "resource-location", "resource-read-receipts", "route", "run", "skill-binding", "test-case",
+)
+
+#: Faults listed for one document; the rest is counted.
+MAX_FAULTS = 50
+
+
+def schema_path(name: str) -> Path:
+    """The file of a schema. Raises `schema-type-unknown`."""
+    if name not in NAMES:
+        raise BundlerError("schema-type-unknown", f"there is no schema {name!r}; there are: {', '.join(NAMES)}")
+    return data_folder("schemas") / f"{name}.schema.json"
+
+
+def check(document: Document, name: str) -> None:
+    """Raises `schema-invalid`, one diagnostic (`schema.<keyword>`) a fault, if the document breaks the schema."""
+    if document.finite and _validator(name).is_valid(document.value):
+        return
+    no_numbers = list(_not_finite(document.value, ""))
+    faults = [fault for fault in value_faults(_validator(name), document.value) if fault[1] not in no_numbers]
+    _raise(document, name, [*(("type", pointer, "is a number that JSON has not (infinite, or not a number)") for pointer in no_numbers), *faults])
+
+
+def value_faults(validator: Any, value: Json) -> list[tuple[str, str, str]]:
+    """(keyword, pointer, message) for each fault of a value under a compiled schema."""
+    return [fault for error in validator.iter_errors(value) for fault in _explain(error)]
+
+
+def compile_schema(document: Document) -> Any:
+    """The validator of a schema that a Provider brings (draft 2020-12, or the draft that `$schema` names).
+
+    Raises `schema-reference-external` for a reference that leaves the document, `schema-invalid` for what
+    is no valid schema. `$id` is only an identity here: `acme.request/v1` is no base for references.
+    """
+    import jsonschema_rs
+
+    schema = document.value
+    external = _external_references(schema)
+    if external:
+        raise BundlerError.of([
+            BundlerError("schema-reference-external", f"`{document.path}` refers to {reference!r}, which is outside of it",
+                         path=document.path, pointer=pointer, **_line(document, pointer))
+            for pointer, reference in external
+        ])
+    draft = schema.get("$schema", _DRAFT) if isinstance(schema, dict) else _DRAFT
+    if not isinstance(draft, str) or draft.rstrip("#") not in _DRAFTS:
+        raise BundlerError("schema-invalid", f"`{document.path}` names a draft of JSON Schema that is not known: {describe(draft)}",
+                           path=document.path, pointer="/$schema", hint=f"use {_DRAFT}", **_line(document, "/$schema"))
+    if isinstance(schema, dict) and "$id" in schema:
+        schema = {key: value for key, value in schema.items() if key != "$id"}
+    refused: list[str] = []
+
+    def refuse(uri: str) -> Json:
+        refused.append(uri)
+        raise ValueError(f"{uri} is outside of the document")
+
+    pointer = ""
+    try:
+        return getattr(jsonschema_rs, _DRAFTS[draft.rstrip("#")])(schema, retriever=refuse)
+    except jsonschema_rs.ValidationError as error:
+        pointer = "".join(pointer_step(step) for step in error.instance_path)
+        message = f"`{document.path}` is no valid JSON Schema: {error.message} at {pointer or 'its root'}"
+    except (jsonschema_rs.ReferencingError, ValueError) as error:
+        message = f"`{document.path}` is no usable JSON Schema: {error}"
+    if refused:
+        raise BundlerError("schema-reference-external", f"`{document.path}` refers to {refused[0]!r}, which is outside of it", path=document.path)
+    raise BundlerError("schema-invalid", message, path=document.path, pointer=pointer,
+                       hint="correct the JSON Schema at the place named", **_line(document, pointer))
+
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_DRAFTS = {
+    _DRAFT: "Draft202012Validator",
+    "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
+    "http://json-schema.org/draft-07/schema": "Draft7Validator",
+    "http://json-schema.org/draft-06/schema": "Draft6Validator",
+    "http://json-schema.org/draft-04/schema": "Draft4Validator",
+}
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+# Keywords whose members are schemas by name, and those whose value is data.
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
+_DATA = frozenset(("const", "enum", "default", "examples"))
+
+
+@cache
+def _validator(name: str) -> Any:
+    import jsonschema_rs
+
+    return jsonschema_rs.Draft202012Validator(json.loads(schema_path(name).read_bytes()), retriever=_refuse)
+
+
+def _refuse(uri: str) -> Json:
+    raise ValueError(f"{uri} is outside of the document")
+
+
+def _external_references(schema: Json) -> list[tuple[str, str]]:
+    """Pointers and values of references that name neither a place in the document nor an `$id` within it."""
+    references: list[tuple[str, str]] = []
+    within: set[str] = set()
+    pending: list[tuple[str, Json, bool]] = [("", schema, False)]
+    while pending:
+        pointer, value, named = pending.pop()
+        if isinstance(value, dict):
+            for key, item in value.items():
+                below = pointer + pointer_step(key)
+                if not named and key in _DATA:
+                    continue
+                if not named and isinstance(item, str):
+                    if key in _REFERENCES:
+                        references.append((below, item))
+                    elif key == "$schema" and item.rstrip("#") not in _DRAFTS and pointer:
+                        references.append((below, item))
+                    elif key in ("$id", "id") and pointer:
+                        within.add(item.partition("#")[0])
+                pending.append((below, item, not named and key in _NAMED))
+        elif isinstance(value, list):
+            pending.extend((f"{pointer}/{index}", item, False) for index, item in enumerate(value))
+    return sorted((pointer, item) for pointer, item in references if item.partition("#")[0] not in within | {""})
+
+
+def _not_finite(value: Json, pointer: str) -> Iterator[str]:
+    """Pointers of numbers that JSON has not."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _not_finite(item, pointer + pointer_step(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, f"{pointer}/{index}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield pointer
+
+
+def _raise(document: Document, name: str, faults: list[tuple[str, str, str]]) -> None:
+    # In the order of the file: the reader meets them so.
+    placed = sorted(((document.place(pointer) or (0, 0), keyword, pointer, message) for keyword, pointer, message in dict.fromkeys(faults)),
+                    key=lambda item: item[0])
+    diagnostics = [
+        Diagnostic(code=f"schema.{keyword}", message=f"`{pointer or '/'}` {message}", path=document.path,
+                   line=place[0] or None, column=place[1] or None, pointer=pointer)
+        for place, keyword, pointer, message in placed[:MAX_FAULTS]
+    ]
+    first = diagnostics[0]
+    more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
+    where = document.path if first.line is None else f"{document.path}:{first.line}:{first.column}"
+    raise BundlerError("schema-invalid", f"{where} {first.message}{more}",
+                       hint=f"correct the value at the place named; `agent-bundler schema path {name}` shows the schema",
+                       diagnostics=diagnostics)
+
+
+def _line(document: Document, pointer: str) -> dict[str, int]:
+    place = document.place(pointer)
+    return {} if place is None else {"line": place[0], "column": place[1]}
+
+
+def _explain(error: Any) -> Iterator[tuple[str, str, str]]:
+    """(keyword, pointer, message); the message reads after the pointer."""
+    pointer = "".join(pointer_step(step) for step in error.instance_path)
+    keyword = error.kind.name
+    detail = error.kind.as_dict() if keyword not in ("oneOf", "anyOf") else {}
+    found = describe(error.instance)
+    match keyword:
+        case "required":
+            yield keyword, pointer, f"lacks the field `{detail['property']}`"
+        case "additionalProperties":
+            for name in detail["unexpected"]:
+                yield keyword, pointer + pointer_step(name), "is a field that is not allowed here"
+        case "falseSchema" | "false schema":
+            yield "false", pointer, "is a field that is not allowed here"
+        case "type":
+            yield keyword, pointer, f"is {found}; expected: {' or '.join(detail['types'])}"
+        case "enum":
+            yield keyword, pointer, f"is {found}; expected one of: {', '.join(map(str, detail['options']))}"
+        case "const":
+            yield keyword, pointer, f"is {found}; expected: {detail['expected_value']}"
+        case "pattern" | "not":
+            expected = _SHAPES.get(_definition(error)) or f"a text that matches {detail.get('pattern')}"
+            yield keyword, pointer, f"is {found}; expected {expected}"
+        case "propertyNames":
+            yield keyword, pointer, f"has a key that is not allowed: {detail['error'].message}"
+        case "minLength" | "minItems" | "minProperties" if detail["limit"] == 1:
+            yield keyword, pointer, "is empty"
+        case "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "minimum" | "maximum":
+            word = "at least" if keyword.startswith("min") else "at most"
+            unit = {"Length": " characters", "Items": " items", "Properties": " fields"}.get(keyword[3:], "")
+            yield keyword, pointer, f"is {found}; expected {word} {detail['limit']}{unit}"
+        case "uniqueItems":
+            yield keyword, pointer, "lists one value twice"
+        case "oneOf" if _definition(error) == "check":
+            both = {"equals", "exists"} <= set(error.instance)
+            yield keyword, pointer, f"has {'both' if both else 'neither'} `equals` {'and' if both else 'nor'} `exists`; expected exactly one of them"
+        case "oneOf":
+            yield keyword, pointer, f"is {found}; expected to match exactly one alternative"
+        case _:
+            yield keyword, pointer, error.message
+
+
+# What the shared definitions of the protocol's schemas demand, in words.
+_SHAPES = {
+    "id": "an id: lower-case letters, digits and . _ / - between a letter or digit at both ends",
+    "path": "a relative path inside the Provider root, with `/` and without `..`, backslash or control character",
+    "version": "a semantic version such as 1.2.3 or 1.2.3-rc.1",
+    "digest": "`sha256:` and 64 hexadecimal digits",
+    "reasonCode": "`route.` followed by an id",
+}
+
+
+def _definition(error: Any) -> str | None:
+    path = error.schema_path
+    return path[-2] if len(path) > 2 and path[-3] == "$defs" else None

@@ -1,0 +1,1 @@
+"""Tree → Provider → files: loading with every rule, the closure with reasons, Skill bindings."""
