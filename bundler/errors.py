@@ -13,8 +13,9 @@ Severity = Literal["info", "warning", "error"]
 
 #: Codes that say that the environment failed (disk, permission, a missing library), not the input.
 ENVIRONMENT_CODES: Mapping[str, str] = {
-    "output-write-failed": "free space or fix the permissions of the output's folder, then build again; what was there before is untouched",
-    "libyaml-missing": "install a PyYAML wheel that contains libyaml (pip install --force-reinstall PyYAML), or libyaml's headers before you build PyYAML from source",
+    "output-write-failed": "free space or mend the permissions of the folder; what was there before is untouched",
+    "libyaml-missing": "install a PyYAML wheel that contains libyaml, or libyaml's headers before you build PyYAML from source",
+    "internal-error": "this is a fault of agent-bundler: run the command again with AGENT_BUNDLER_DEBUG=1 and report what it prints",
     "installation-incomplete": "reinstall agent-graph-bundler: a file that belongs to it is missing",
 }
 
@@ -101,6 +102,8 @@ CODES: Mapping[str, str | None] = {
     "graph-missing": "`agent-bundler inspect provider` names the Graphs",
     "path-unknown": "`agent-bundler inspect files` lists what is carried and what is not",
     "format-invalid": "use --format human or --format json",
+    "option-invalid": "`agent-bundler COMMAND --help` tells what the option takes",
+    "usage-invalid": "`agent-bundler --help` shows the commands, `agent-bundler COMMAND --help` their options",
 }
 
 
@@ -163,9 +166,21 @@ class BundlerError(Exception):
         self.code = code
         self.message = message
         self.hint = hint if hint is not None else CODES.get(code) or ENVIRONMENT_CODES.get(code)
-        self.diagnostics = tuple(diagnostics) if diagnostics is not None else (
-            Diagnostic(code=code, message=message, path=path, line=line, column=column, pointer=pointer,
-                       hint=self.hint, detail=detail or {}),
+        self.diagnostics = (
+            tuple(diagnostics)
+            if diagnostics is not None
+            else (
+                Diagnostic(
+                    code=code,
+                    message=message,
+                    path=path,
+                    line=line,
+                    column=column,
+                    pointer=pointer,
+                    hint=self.hint,
+                    detail=detail or {},
+                ),
+            )
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

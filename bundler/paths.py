@@ -50,18 +50,27 @@ def normalize(path: str) -> str:
     or a control character.
     """
     if path.startswith("/") or _DRIVE.match(path):
-        raise BundlerError("absolute-path-forbidden", f"{path!r} is absolute; a path relative to the Provider root is expected")
+        raise BundlerError(
+            "absolute-path-forbidden", f"{path!r} is absolute; a path relative to the Provider root is expected"
+        )
     if "\\" in path or _CONTROL.search(path):
         raise BundlerError("path-not-portable", f"{path!r} contains a backslash or a control character")
     segments = [segment for segment in path.split("/") if segment not in ("", ".")]
     if ".." in segments:
-        raise BundlerError("path-outside-provider", f"{path!r} contains `..`; a path inside the Provider root is expected")
+        raise BundlerError(
+            "path-outside-provider", f"{path!r} contains `..`; a path inside the Provider root is expected"
+        )
     return "/".join(segments)
 
 
 def code_unit_key(text: str) -> bytes:
     """Sort key: the order of UTF-16 code units, which is that of JavaScript's own sort."""
     return text.encode("utf-16-be", "surrogatepass")
+
+
+def printable(path: str) -> str:
+    """The path for messages and JSON: bytes of a name that are no UTF-8 are spelled out."""
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def junk(name: str) -> str | None:
@@ -111,9 +120,10 @@ def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     spellings: dict[str, str] = {}
     seen: set[str] = set()
     for path in paths:
-        while path and path not in seen:
-            seen.add(path)
-            first = spellings.setdefault(fold(path), path)
-            if first != path:
-                yield first, path
-            path = path.rpartition("/")[0]
+        part = path
+        while part and part not in seen:
+            seen.add(part)
+            first = spellings.setdefault(fold(part), part)
+            if first != part:
+                yield first, part
+            part = part.rpartition("/")[0]

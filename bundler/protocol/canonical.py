@@ -62,7 +62,11 @@ def collation_key(text: str) -> tuple[str, str, bytes]:
     primary = text.translate(_PRIMARY)
     # Only among texts of one primary key does case decide: lower before upper at the first difference.
     # A text without upper case needs no second key: the empty one sorts before any that has some.
-    case = "" if text == text.lower() else "".join(_CASE.get(character, "0") for character in text if character not in _IGNORED)
+    case = (
+        ""
+        if text == text.lower()
+        else "".join(_CASE.get(character, "0") for character in text if character not in _IGNORED)
+    )
     return primary, case, code_unit_key(text)
 
 

@@ -95,12 +95,19 @@ class Node:
             reason_code=value.get("reasonCode"),
             resources=ResourceLists.from_value(value.get("resources", {})),
             action=_path(value.get("action")),
-            gate=None if gate is None else Gate(
-                id=gate["id"], prompt=gate["prompt"], authority=gate.get("authority"), delegatable=gate.get("delegatable", False)
+            gate=None
+            if gate is None
+            else Gate(
+                id=gate["id"],
+                prompt=gate["prompt"],
+                authority=gate.get("authority"),
+                delegatable=gate.get("delegatable", False),
             ),
             inspection_action=_path(value.get("inspectionAction")),
             resolution_action=_path(value.get("resolutionAction")),
-            delegated=None if delegated is None else Delegated(
+            delegated=None
+            if delegated is None
+            else Delegated(
                 inspection=delegated.get("inspection"),
                 resolution_action=_path(delegated.get("resolutionAction")),
                 resources=ResourceLists.from_value(delegated["resources"]) if "resources" in delegated else None,
@@ -145,8 +152,12 @@ class Edge:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Edge:
-        return cls(source=value["from"], target=value["to"], kind=value.get("kind", "flow"),
-                   outcomes=tuple(value.get("outcomes", ("completed",))))
+        return cls(
+            source=value["from"],
+            target=value["to"],
+            kind=value.get("kind", "flow"),
+            outcomes=tuple(value.get("outcomes", ("completed",))),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,8 +267,13 @@ class Code:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Code:
-        return cls(code=value["code"], kind=value["kind"], summary=value["summary"], severity=value.get("severity"),
-                   document=_path(value.get("document")))
+        return cls(
+            code=value["code"],
+            kind=value["kind"],
+            summary=value["summary"],
+            severity=value.get("severity"),
+            document=_path(value.get("document")),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +300,8 @@ class Provider:
     """A Provider that satisfies every rule: only loading makes one.
 
     `graphs` by id in manifest order; `actions`, `resources` and `skills` by path in the order met, a
-    Skill by the path of the file that its Action names. `documents` holds the bytes of what was parsed.
+    Skill by the path of the file that its Action names. `documents` holds the bytes of what was parsed,
+    `executable` those paths of it that have an executable bit.
     """
 
     id: str
@@ -299,6 +316,7 @@ class Provider:
     catalog: Catalog | None
     skills: Mapping[str, SkillFolder]
     documents: Mapping[str, bytes]
+    executable: frozenset[str]
 
 
 def _path(value: str | None) -> str | None:

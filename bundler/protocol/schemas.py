@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,8 +22,23 @@ from .documents import Document, describe, pointer_step
 
 #: Schema names, sorted, as `schema list` prints them.
 NAMES = (
-    "action", "bundle", "code-catalog", "code-location", "error", "evaluation", "graph", "host-action-result", "inspect",
-    "provider", "resource", "resource-location", "resource-read-receipts", "route", "run", "skill-binding", "test-case",
+    "action",
+    "bundle",
+    "code-catalog",
+    "code-location",
+    "error",
+    "evaluation",
+    "graph",
+    "host-action-result",
+    "inspect",
+    "provider",
+    "resource",
+    "resource-location",
+    "resource-read-receipts",
+    "route",
+    "run",
+    "skill-binding",
+    "test-case",
 )
 
 #: Faults listed for one document; the rest is counted.
@@ -36,13 +52,39 @@ def schema_path(name: str) -> Path:
     return data_folder("schemas") / f"{name}.schema.json"
 
 
+def extract_schema(name: str, output: str) -> str:
+    """Copy a schema to a new file; its absolute path.
+
+    Raises `schema-type-unknown`, `schema-target-exists` (nothing is overwritten), `output-write-failed`.
+    """
+    data = schema_path(name).read_bytes()
+    target = os.path.abspath(output)
+    try:
+        with open(target, "xb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise BundlerError("schema-target-exists", f"{target} exists", path=target) from None
+    except OSError as error:
+        raise BundlerError(
+            "output-write-failed", f"{target} can't be written: {os.strerror(error.errno or 0)}", path=target
+        ) from None
+    return target
+
+
 def check(document: Document, name: str) -> None:
     """Raises `schema-invalid`, one diagnostic (`schema.<keyword>`) a fault, if the document breaks the schema."""
     if document.finite and _validator(name).is_valid(document.value):
         return
     no_numbers = list(_not_finite(document.value, ""))
     faults = [fault for fault in value_faults(_validator(name), document.value) if fault[1] not in no_numbers]
-    _raise(document, name, [*(("type", pointer, "is a number that JSON has not (infinite, or not a number)") for pointer in no_numbers), *faults])
+    _raise(
+        document,
+        name,
+        [
+            *(("type", pointer, "is a number that JSON has not (infinite, or not a number)") for pointer in no_numbers),
+            *faults,
+        ],
+    )
 
 
 def value_faults(validator: Any, value: Json) -> list[tuple[str, str, str]]:
@@ -61,15 +103,28 @@ def compile_schema(document: Document) -> Any:
     schema = document.value
     external = _external_references(schema)
     if external:
-        raise BundlerError.of([
-            BundlerError("schema-reference-external", f"`{document.path}` refers to {reference!r}, which is outside of it",
-                         path=document.path, pointer=pointer, **_line(document, pointer))
-            for pointer, reference in external
-        ])
+        raise BundlerError.of(
+            [
+                BundlerError(
+                    "schema-reference-external",
+                    f"`{document.path}` refers to {reference!r}, which is outside of it",
+                    path=document.path,
+                    pointer=pointer,
+                    **_line(document, pointer),
+                )
+                for pointer, reference in external
+            ]
+        )
     draft = schema.get("$schema", _DRAFT) if isinstance(schema, dict) else _DRAFT
     if not isinstance(draft, str) or draft.rstrip("#") not in _DRAFTS:
-        raise BundlerError("schema-invalid", f"`{document.path}` names a draft of JSON Schema that is not known: {describe(draft)}",
-                           path=document.path, pointer="/$schema", hint=f"use {_DRAFT}", **_line(document, "/$schema"))
+        raise BundlerError(
+            "schema-invalid",
+            f"`{document.path}` names a draft of JSON Schema that is not known: {describe(draft)}",
+            path=document.path,
+            pointer="/$schema",
+            hint=f"use {_DRAFT}",
+            **_line(document, "/$schema"),
+        )
     if isinstance(schema, dict) and "$id" in schema:
         schema = {key: value for key, value in schema.items() if key != "$id"}
     refused: list[str] = []
@@ -87,9 +142,19 @@ def compile_schema(document: Document) -> Any:
     except (jsonschema_rs.ReferencingError, ValueError) as error:
         message = f"`{document.path}` is no usable JSON Schema: {error}"
     if refused:
-        raise BundlerError("schema-reference-external", f"`{document.path}` refers to {refused[0]!r}, which is outside of it", path=document.path)
-    raise BundlerError("schema-invalid", message, path=document.path, pointer=pointer,
-                       hint="correct the JSON Schema at the place named", **_line(document, pointer))
+        raise BundlerError(
+            "schema-reference-external",
+            f"`{document.path}` refers to {refused[0]!r}, which is outside of it",
+            path=document.path,
+        )
+    raise BundlerError(
+        "schema-invalid",
+        message,
+        path=document.path,
+        pointer=pointer,
+        hint="correct the JSON Schema at the place named",
+        **_line(document, pointer),
+    )
 
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -130,9 +195,7 @@ def _external_references(schema: Json) -> list[tuple[str, str]]:
                 if not named and key in _DATA:
                     continue
                 if not named and isinstance(item, str):
-                    if key in _REFERENCES:
-                        references.append((below, item))
-                    elif key == "$schema" and item.rstrip("#") not in _DRAFTS and pointer:
+                    if key in _REFERENCES or (key == "$schema" and item.rstrip("#") not in _DRAFTS and pointer):
                         references.append((below, item))
                     elif key in ("$id", "id") and pointer:
                         within.add(item.partition("#")[0])
@@ -156,22 +219,36 @@ def _not_finite(value: Json, pointer: str) -> Iterator[str]:
 
 def _raise(document: Document, name: str, faults: list[tuple[str, str, str]]) -> None:
     # In the order of the file: the reader meets them so.
-    placed = sorted(((document.place(pointer) or (0, 0), keyword, pointer, message) for keyword, pointer, message in dict.fromkeys(faults)),
-                    key=lambda item: item[0])
+    placed = sorted(
+        (
+            (document.place(pointer) or (0, 0), keyword, pointer, message)
+            for keyword, pointer, message in dict.fromkeys(faults)
+        ),
+        key=lambda item: item[0],
+    )
     diagnostics = [
-        Diagnostic(code=f"schema.{keyword}", message=f"`{pointer or '/'}` {message}", path=document.path,
-                   line=place[0] or None, column=place[1] or None, pointer=pointer)
+        Diagnostic(
+            code=f"schema.{keyword}",
+            message=f"`{pointer or '/'}` {message}",
+            path=document.path,
+            line=place[0] or None,
+            column=place[1] or None,
+            pointer=pointer,
+        )
         for place, keyword, pointer, message in placed[:MAX_FAULTS]
     ]
     first = diagnostics[0]
     more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
     where = document.path if first.line is None else f"{document.path}:{first.line}:{first.column}"
-    raise BundlerError("schema-invalid", f"{where} {first.message}{more}",
-                       hint=f"correct the value at the place named; `agent-bundler schema path {name}` shows the schema",
-                       diagnostics=diagnostics)
+    raise BundlerError(
+        "schema-invalid",
+        f"{where} {first.message}{more}",
+        hint=f"correct the value at the place named; `agent-bundler schema path {name}` shows the schema",
+        diagnostics=diagnostics,
+    )
 
 
-def _line(document: Document, pointer: str) -> dict[str, int]:
+def _line(document: Document, pointer: str) -> dict[str, Any]:
     place = document.place(pointer)
     return {} if place is None else {"line": place[0], "column": place[1]}
 
@@ -197,7 +274,7 @@ def _explain(error: Any) -> Iterator[tuple[str, str, str]]:
         case "const":
             yield keyword, pointer, f"is {found}; expected: {detail['expected_value']}"
         case "pattern" | "not":
-            expected = _SHAPES.get(_definition(error)) or f"a text that matches {detail.get('pattern')}"
+            expected = _SHAPES.get(_definition(error) or "") or f"a text that matches {detail.get('pattern')}"
             yield keyword, pointer, f"is {found}; expected {expected}"
         case "propertyNames":
             yield keyword, pointer, f"has a key that is not allowed: {detail['error'].message}"
@@ -211,7 +288,11 @@ def _explain(error: Any) -> Iterator[tuple[str, str, str]]:
             yield keyword, pointer, "lists one value twice"
         case "oneOf" if _definition(error) == "check":
             both = {"equals", "exists"} <= set(error.instance)
-            yield keyword, pointer, f"has {'both' if both else 'neither'} `equals` {'and' if both else 'nor'} `exists`; expected exactly one of them"
+            yield (
+                keyword,
+                pointer,
+                f"has {'both' if both else 'neither'} `equals` {'and' if both else 'nor'} `exists`; expected exactly one of them",
+            )
         case "oneOf":
             yield keyword, pointer, f"is {found}; expected to match exactly one alternative"
         case _:

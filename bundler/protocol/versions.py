@@ -11,9 +11,7 @@ PROTOCOL_VERSION = "0.3.1"
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _IDENTIFIER = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _PRE = rf"{_IDENTIFIER}(?:\.{_IDENTIFIER})*"
-_VERSION = re.compile(
-    rf"[v=\s]*({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_PRE}))?(?:\+[0-9A-Za-z.-]+)?\Z"
-)
+_VERSION = re.compile(rf"[v=\s]*({_NUMBER})\.({_NUMBER})\.({_NUMBER})(?:-({_PRE}))?(?:\+[0-9A-Za-z.-]+)?\Z")
 _PARTIAL = (
     rf"[v=\s]*(?P<major>{_NUMBER}|[xX*])(?:\.(?P<minor>{_NUMBER}|[xX*])(?:\.(?P<patch>{_NUMBER}|[xX*])"
     rf"(?:-(?P<pre>{_PRE}))?(?:\+[0-9A-Za-z.-]+)?)?)?"
@@ -104,7 +102,10 @@ def _bounds(written: str, comparator: str) -> list[_Bound]:
     if found is None:
         raise ValueError(f"{written!r} is no version and no comparator")
     operator = {"~>": "~", None: "="}.get(found["operator"], found["operator"])
-    parts = [None if part in (None, "x", "X", "*") else int(part) for part in (found["major"], found["minor"], found["patch"])]
+    parts = [
+        None if part in (None, "x", "X", "*") else int(part)
+        for part in (found["major"], found["minor"], found["patch"])
+    ]
     major, minor, patch = parts
     if (major is None and minor is not None) or (minor is None and patch is not None):
         # npm reads `^1.x.2` and `1.x.2 - 3` as if the wildcard ended the version, and refuses it elsewhere.

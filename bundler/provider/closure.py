@@ -13,10 +13,11 @@ from typing import Literal
 
 from ..paths import code_unit_key
 from ..protocol.model import Action, Graph, Node, Provider, Resource
-from ..tree import Entry, Tree
+from ..tree import Entry, Tree, folders_of, strangers
 
 #: What an item is carried as. One file can be several: an Action, and a plain file that another one lists.
-Role = Literal["manifest", "catalog", "graph", "action", "resource", "file"]
+Role = Literal["manifest", "catalog", "graph", "action", "resource", "skill", "file"]
+_ROLES: tuple[Role, ...] = ("manifest", "catalog", "graph", "action", "resource", "skill", "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,8 @@ class Closure:
     def why(self, path: str) -> list[str]:
         """Every reason for which the path is carried, one a direct mention; empty if it is not."""
         found: list[str] = []
-        for role in ("manifest", "catalog", "graph", "action", "resource", "file"):
-            item = Item(role, path)  # type: ignore[arg-type]
-            for reason in self.reasons.get(item, ()):
+        for role in _ROLES:
+            for reason in self.reasons.get(Item(role, path), ()):
                 if reason.by is None or reason.by.role in ("graph", "manifest"):
                     lead = [reason.by.path] if reason.by else []
                 else:
@@ -102,17 +102,10 @@ def not_carried(tree: Tree, closure: Closure) -> Iterator[tuple[Entry, str]]:
     A folder of which nothing is carried is told as one. Raises `file-read-failed`.
     """
     carried = {item.path for item in closure.reasons}
-    folders = {path[:at] for path in carried for at, character in enumerate(path) if character == "/"}
-    told: str | None = None
-    for entry in tree.entries():
-        if told is not None and entry.path.startswith(told):
-            continue
-        if entry.path in carried or entry.path in folders:
-            continue
+    folders = folders_of(carried)
+    for entry in strangers(tree.entries(), lambda entry: entry.path in carried or entry.path in folders):
         what = closure.left_out.get(entry.path)
         yield entry, f"left out: {what}" if what else "nothing that is carried names it"
-        if entry.kind == "folder":
-            told = entry.path + "/"
 
 
 class _Finder:
@@ -175,10 +168,14 @@ class _Finder:
         for role, file in action.file_paths():
             self._add(Item("file", file), item, role)
         if action.skill is not None:
-            self._add(Item("file", action.skill), item, "skill")
-            for file in self._provider.skills[action.skill].files:
-                if file != action.skill:
-                    self._add(Item("file", file), item, f"skill › folder of {action.skill}")
+            self._skill(action.skill, item)
+
+    def _skill(self, path: str, by: Item) -> None:
+        item = Item("skill", path)
+        if self._add(item, by, "skill"):
+            for file in self._provider.skills[path].files:
+                if file != path:
+                    self._add(Item("file", file), item, "its folder")
 
     def _resource(self, path: str, by: Item, at: str) -> None:
         item = Item("resource", path)

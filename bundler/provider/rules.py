@@ -9,54 +9,83 @@ from ..protocol.documents import Document
 from ..protocol.model import Catalog, Edge, Graph, Node
 
 
-def fault(document: Document, code: str, pointer: str, message: str) -> BundlerError:
-    """An error at a place of a document."""
-    line, column = document.place(pointer) or (None, None)
-    where = f"{document.path}:{line}:{column}" if line is not None else document.path
-    return BundlerError(code, f"{where} {message}", path=document.path, line=line, column=column, pointer=pointer)
-
-
 def graph_faults(graph: Graph, document: Document) -> Iterator[BundlerError]:
     """Every fault of one Graph: nodes, Terminal, entries; each edge; cycle."""
     nodes: dict[str, Node] = {}
     for index, node in enumerate(graph.nodes):
         if node.id in nodes:
-            yield fault(document, "graph-node-duplicate", f"/nodes/{index}/id", f"names the node `{node.id}` a second time")
+            yield document.fault(
+                "graph-node-duplicate", f"/nodes/{index}/id", f"names the node `{node.id}` a second time"
+            )
         nodes.setdefault(node.id, node)
     if not any(node.kind == "terminal" for node in graph.nodes):
-        yield fault(document, "graph-terminal-missing", "/nodes", f"the Graph `{graph.id}` has no Terminal")
-    for name, target in graph.entrypoints.items():
-        if target not in nodes:
-            yield fault(document, "graph-entry-missing", _entry(name), f"the entrypoint `{name}` names `{target}`, which is no node of this Graph")
+        yield document.fault("graph-terminal-missing", "/nodes", f"the Graph `{graph.id}` has no Terminal")
+    for name, entry in graph.entrypoints.items():
+        if entry not in nodes:
+            yield document.fault(
+                "graph-entry-missing",
+                _entry(name),
+                f"the entrypoint `{name}` names `{entry}`, which is no node of this Graph",
+            )
     seen: set[Edge] = set()
     for index, edge in enumerate(graph.edges):
         pointer = f"/edges/{index}"
-        missing = [(end, node) for end, node in (("from", edge.source), ("to", edge.target)) if node not in nodes]
-        for end, name in missing:
-            yield fault(document, "graph-edge-node-missing", f"{pointer}/{end}", f"the edge names `{name}`, which is no node of this Graph")
+        ends = (("from", edge.source), ("to", edge.target))
+        for end, name in ends:
+            if name in nodes:
+                continue
+            yield document.fault(
+                "graph-edge-node-missing",
+                f"{pointer}/{end}",
+                f"the edge names `{name}`, which is no node of this Graph",
+            )
         source, target = nodes.get(edge.source), nodes.get(edge.target)
         if source is not None and source.kind == "terminal":
-            yield fault(document, "graph-terminal-edge-invalid", f"{pointer}/from", f"the edge starts at the Terminal `{edge.source}`")
+            yield document.fault(
+                "graph-terminal-edge-invalid",
+                f"{pointer}/from",
+                f"the edge starts at the Terminal `{edge.source}`",
+            )
         if edge in seen:
-            yield fault(document, "graph-edge-duplicate", pointer, f"repeats the {edge.kind} edge from `{edge.source}` to `{edge.target}` for {', '.join(edge.outcomes)}")
+            yield document.fault(
+                "graph-edge-duplicate",
+                pointer,
+                f"repeats the {edge.kind} edge from `{edge.source}` to `{edge.target}` for {', '.join(edge.outcomes)}",
+            )
         seen.add(edge)
         if edge.kind == "repeat" and target is not None and target.kind not in ("action", "gate"):
-            yield fault(document, "graph-repeat-target-invalid", f"{pointer}/to", f"the repeat edge leads to `{edge.target}`, a {target.kind}; an Action or Gate is expected")
+            yield document.fault(
+                "graph-repeat-target-invalid",
+                f"{pointer}/to",
+                f"the repeat edge leads to `{edge.target}`, a {target.kind}; an Action or Gate is expected",
+            )
         if edge.kind == "gatedBy" and source is not None and source.kind != "gate":
-            yield fault(document, "graph-gated-by-source-invalid", f"{pointer}/from", f"the gatedBy edge starts at `{edge.source}`, a {source.kind}; a Gate is expected")
-    cycle = find_cycle({name: () for name in nodes} | _targets(graph.edges, nodes))
+            yield document.fault(
+                "graph-gated-by-source-invalid",
+                f"{pointer}/from",
+                f"the gatedBy edge starts at `{edge.source}`, a {source.kind}; a Gate is expected",
+            )
+    cycle = find_cycle(_targets(graph.edges, nodes))
     if cycle is not None:
-        yield fault(document, "graph-flow-cycle", "/edges", f"edges other than repeat lead in a circle: {' → '.join(cycle)}")
+        yield document.fault(
+            "graph-flow-cycle", "/edges", f"edges other than repeat lead in a circle: {' → '.join(cycle)}"
+        )
 
 
 def recursion_fault(graphs: Mapping[str, Graph], documents: Mapping[str, Document]) -> BundlerError | None:
     """The fault of Graphs that lead back to themselves through Subgraph nodes."""
-    cycle = find_cycle({name: tuple(target for target in graph.dependencies if target in graphs) for name, graph in graphs.items()})
+    cycle = find_cycle(
+        {name: tuple(target for target in graph.dependencies if target in graphs) for name, graph in graphs.items()}
+    )
     if cycle is None:
         return None
     graph = graphs[cycle[0]]
     index = next(index for index, node in enumerate(graph.nodes) if node.graph == cycle[1])
-    return fault(documents[graph.id], "graph-recursion", f"/nodes/{index}/graph", f"Graphs lead back to themselves: {' → '.join(cycle)}")
+    return documents[graph.id].fault(
+        "graph-recursion",
+        f"/nodes/{index}/graph",
+        f"Graphs lead back to themselves: {' → '.join(cycle)}",
+    )
 
 
 def reason_code_faults(graph: Graph, document: Document, catalog: Catalog) -> Iterator[BundlerError]:
@@ -68,9 +97,17 @@ def reason_code_faults(graph: Graph, document: Document, catalog: Catalog) -> It
         kind = kinds.get(node.reason_code)
         pointer = f"/nodes/{index}/reasonCode"
         if kind is None:
-            yield fault(document, "route-reason-code-missing", pointer, f"`{node.reason_code}` is not in the Code Catalog {catalog.path}")
+            yield document.fault(
+                "route-reason-code-missing",
+                pointer,
+                f"`{node.reason_code}` is not in the Code Catalog {catalog.path}",
+            )
         elif kind != "route-reason":
-            yield fault(document, "route-reason-code-kind-invalid", pointer, f"`{node.reason_code}` is a {kind} in the Code Catalog {catalog.path}; a route-reason is expected")
+            yield document.fault(
+                "route-reason-code-kind-invalid",
+                pointer,
+                f"`{node.reason_code}` is a {kind} in the Code Catalog {catalog.path}; a route-reason is expected",
+            )
 
 
 def find_cycle(targets: Mapping[str, Sequence[str]]) -> list[str] | None:
@@ -99,10 +136,10 @@ def find_cycle(targets: Mapping[str, Sequence[str]]) -> list[str] | None:
 
 
 def _targets(edges: Sequence[Edge], nodes: Mapping[str, Node]) -> dict[str, list[str]]:
-    targets: dict[str, list[str]] = {}
+    targets: dict[str, list[str]] = {name: [] for name in nodes}
     for edge in edges:
         if edge.kind != "repeat" and edge.source in nodes and edge.target in nodes:
-            targets.setdefault(edge.source, []).append(edge.target)
+            targets[edge.source].append(edge.target)
     return targets
 
 

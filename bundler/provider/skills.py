@@ -43,12 +43,24 @@ class Binding:
     def check(self, provider: Provider) -> None:
         """Raises `provider-id-mismatch`, `skill-graph-missing` or `skill-entry-missing`."""
         if self.provider_id is not None and provider.id != self.provider_id:
-            raise BundlerError("provider-id-mismatch", f"the registry names {self.manifest_path} for `{self.provider_id}`, which is the Provider `{provider.id}`", path=self.manifest_path)
+            raise BundlerError(
+                "provider-id-mismatch",
+                f"the registry names {self.manifest_path} for `{self.provider_id}`, which is the Provider `{provider.id}`",
+                path=self.manifest_path,
+            )
         graph = provider.graphs.get(self.graph)
         if graph is None:
-            raise BundlerError("skill-graph-missing", f"{self.skill_path} names the Graph `{self.graph}`; `{provider.id}` has: {', '.join(provider.graphs)}", path=self.skill_path)
+            raise BundlerError(
+                "skill-graph-missing",
+                f"{self.skill_path} names the Graph `{self.graph}`; `{provider.id}` has: {', '.join(provider.graphs)}",
+                path=self.skill_path,
+            )
         if self.entry not in graph.entrypoints:
-            raise BundlerError("skill-entry-missing", f"{self.skill_path} names the entrypoint `{self.entry}`; the Graph `{graph.id}` has: {', '.join(graph.entrypoints)}", path=self.skill_path)
+            raise BundlerError(
+                "skill-entry-missing",
+                f"{self.skill_path} names the entrypoint `{self.entry}`; the Graph `{graph.id}` has: {', '.join(graph.entrypoints)}",
+                path=self.skill_path,
+            )
 
 
 def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str] | None = None) -> Binding:
@@ -64,14 +76,27 @@ def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str]
     provider_id = None
     if scheme == "path" and target:
         if os.path.isabs(target) or target[1:2] == ":":
-            raise BundlerError("skill-locator-absolute", f"{path} has the locator {locator!r}, an absolute path", path=path)
+            raise BundlerError(
+                "skill-locator-absolute", f"{path} has the locator {locator!r}, an absolute path", path=path
+            )
         manifest = os.path.normpath(os.path.join(os.path.dirname(path), target))
     elif scheme == "provider" and target:
         provider_id = target
         manifest = _registered(target, registry, path)
     else:
-        raise BundlerError("skill-locator-invalid", f"{path} has the locator {locator!r}; `path:` or `provider:` with what it names is expected", path=path)
-    return Binding(skill_path=path, locator=locator, graph=values[1], entry=values[2], manifest_path=manifest, provider_id=provider_id)
+        raise BundlerError(
+            "skill-locator-invalid",
+            f"{path} has the locator {locator!r}; `path:` or `provider:` with what it names is expected",
+            path=path,
+        )
+    return Binding(
+        skill_path=path,
+        locator=locator,
+        graph=values[1],
+        entry=values[2],
+        manifest_path=manifest,
+        provider_id=provider_id,
+    )
 
 
 def unusable_skills(tree: Tree, provider: Provider) -> Iterator[Diagnostic]:
@@ -83,8 +108,13 @@ def unusable_skills(tree: Tree, provider: Provider) -> Iterator[Diagnostic]:
         except BundlerError as error:
             problem = error.message
         if problem is not None:
-            yield Diagnostic(code="skill-frontmatter-unusable", severity="warning", message=problem, path=path,
-                             hint="give SKILL.md front matter with a `name` text, so that a Route can name the Skill")
+            yield Diagnostic(
+                code="skill-frontmatter-unusable",
+                severity="warning",
+                message=problem,
+                path=path,
+                hint="give SKILL.md front matter with a `name` text, so that a Route can name the Skill",
+            )
 
 
 def _declared(path: str) -> tuple[str, str, str]:
@@ -95,13 +125,19 @@ def _declared(path: str) -> tuple[str, str, str]:
     missing = [key for key in _KEYS if not isinstance(declared.get(key), str) or not declared[key]]
     if missing:
         found = "is not bound" if len(missing) == len(_KEYS) else "is bound only in part"
-        raise BundlerError("skill-binding-missing", f"{path} {found}: its front matter lacks {', '.join(f'`metadata.{key}`' for key in missing)}", path=path)
+        raise BundlerError(
+            "skill-binding-missing",
+            f"{path} {found}: its front matter lacks {', '.join(f'`metadata.{key}`' for key in missing)}",
+            path=path,
+        )
     return declared["agent-graph"], declared["agent-graph.graph"], declared["agent-graph.entry"]
 
 
 def _registered(provider_id: str, registry: str | os.PathLike[str] | None, skill: str) -> str:
     if registry is None:
-        raise BundlerError("provider-unresolved", f"{skill} names the Provider `{provider_id}`, and no registry was given", path=skill)
+        raise BundlerError(
+            "provider-unresolved", f"{skill} names the Provider `{provider_id}`, and no registry was given", path=skill
+        )
     file = Path(os.path.abspath(os.fspath(registry)))
     try:
         with DirectoryTree(file.parent) as tree:
@@ -110,8 +146,16 @@ def _registered(provider_id: str, registry: str | os.PathLike[str] | None, skill
         raise BundlerError("registry-invalid", f"the registry can't be used: {error.message}", path=str(file)) from None
     providers = value.get("providers", value) if isinstance(value, dict) else value
     if not isinstance(providers, dict) or not all(isinstance(path, str) for path in providers.values()):
-        raise BundlerError("registry-invalid", f"the registry {file} is {describe(value)}; a mapping of Provider ids to paths of manifests is expected", path=str(file))
+        raise BundlerError(
+            "registry-invalid",
+            f"the registry {file} is {describe(value)}; a mapping of Provider ids to paths of manifests is expected",
+            path=str(file),
+        )
     manifest = providers.get(provider_id)
     if manifest is None:
-        raise BundlerError("provider-unresolved", f"the registry {file} does not name the Provider `{provider_id}`; it names: {', '.join(providers) or 'none'}", path=str(file))
+        raise BundlerError(
+            "provider-unresolved",
+            f"the registry {file} does not name the Provider `{provider_id}`; it names: {', '.join(providers) or 'none'}",
+            path=str(file),
+        )
     return os.path.normpath(os.path.join(file.parent, manifest))

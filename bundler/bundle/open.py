@@ -1,0 +1,114 @@
+"""A path on disk → a loaded Provider: from a source, or from a bundle, which is verified first.
+
+A folder, a manifest file, or a bundle's manifest.json may be named. What lies beside a bundle's
+manifest.json is a bundle however it is named: its provider manifest never loads unverified.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..errors import BundlerError, Diagnostic
+from ..paths import code_unit_key
+from ..protocol.model import Provider
+from ..provider.closure import Closure, find_closure
+from ..provider.load import load_provider
+from ..tree import DirectoryTree, Tree
+from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, PROVIDER_NAME
+from .swap import recover
+from .verify import VerifiedBundle, verify_bundle
+
+_BUNDLE = re.compile(rb'"schema"\s*:\s*"agent-graph\.bundle\.')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A loaded Provider with its tree. `bundle` is its proof of verification; None for a source."""
+
+    root: str
+    tree: Tree
+    provider: Provider
+    closure: Closure
+    bundle: VerifiedBundle | None
+    warnings: tuple[Diagnostic, ...]
+
+    @property
+    def manifest_path(self) -> str:
+        """The provider manifest as an absolute path."""
+        return os.path.join(self.root, *self.provider.manifest_path.split("/"))
+
+    @property
+    def files(self) -> list[str]:
+        """What a reader of the whole would read: the carried files, of a bundle also its manifest.json."""
+        generated = [MANIFEST_NAME] if self.bundle is not None else []
+        return sorted([*self.closure.paths, *generated], key=code_unit_key)
+
+
+@contextmanager
+def open_path(path: str | os.PathLike[str] = PROVIDER_NAME) -> Iterator[Opened]:
+    """The Provider at a path; its tree is open inside the block. Raises what loading or verifying raises."""
+    place = os.path.abspath(os.fspath(path))
+    recover_missing(place)
+    root, name = (place, None) if os.path.isdir(place) else (os.path.dirname(place), os.path.basename(place))
+    with DirectoryTree(root) as tree:
+        if _is_bundle(tree, name):
+            bundle = verify_bundle(tree)
+            yield Opened(
+                root=root,
+                tree=bundle.tree,
+                provider=bundle.provider,
+                closure=bundle.closure,
+                bundle=bundle,
+                warnings=bundle.warnings,
+            )
+            return
+        warnings: list[Diagnostic] = []
+        provider = load_provider(tree, name or PROVIDER_NAME, warn=warnings.append)
+        yield Opened(
+            root=root,
+            tree=tree,
+            provider=provider,
+            closure=find_closure(provider),
+            bundle=None,
+            warnings=tuple(warnings),
+        )
+
+
+def recover_missing(place: str) -> None:
+    """Where nothing lies, put back what a build that was killed while it replaced a bundle left beside."""
+    folder = place if os.path.basename(place) != MANIFEST_NAME else os.path.dirname(place)
+    if not os.path.lexists(folder):
+        recover(folder)
+
+
+def check_readable(opened: Opened) -> None:
+    """Raises `file-read-failed` and its like for every carried file that can't be opened."""
+    faults: list[BundlerError] = []
+    for path in opened.files:
+        try:
+            opened.tree.open(path).close()
+        except BundlerError as error:
+            faults.append(error)
+    if faults:
+        raise BundlerError.of(faults)
+
+
+def _is_bundle(tree: DirectoryTree, name: str | None) -> bool:
+    """Whether the folder is a bundle and `name` (None for the folder itself) belongs to it."""
+    try:
+        data = tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES)
+    except BundlerError as error:
+        if error.code == "file-missing":
+            return False
+        raise  # what can't be read may be a bundle's: it is not passed by
+    if not _BUNDLE.search(data):
+        return False
+    if name in (None, MANIFEST_NAME):
+        return True
+    return (
+        re.search(rb'"providerManifest"\s*:\s*"(?:\./)?' + re.escape(os.fsencode(str(name))) + rb'"', data) is not None
+    )

@@ -1,0 +1,295 @@
+"""A folder that appears whole or not at all.
+
+A new folder is made beside its target, flushed to disk, and put in the target's place in one step where
+the system can exchange two folders (Linux, macOS), elsewhere by two renames. Whoever is killed leaves the
+old folder or the new one, and beside it names that the next command for this target clears; after a kill
+between two renames the next command puts the old folder back.
+
+A folder beside the target belongs to a living process as long as that holds a lock on it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+
+from ..errors import BundlerError
+from ..paths import junk
+from ..tree import DirectoryTree, folders_of
+from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, read
+
+_NEW, _OLD = ".new", ".old"
+# How often a change of the target is tried again when others change it at the same time.
+_TRIES = 100
+
+
+@contextmanager
+def replacing(target: str) -> Iterator[str]:
+    """A new empty folder that takes the target's place when the block ends without an error.
+
+    Raises `build-output-not-a-bundle` if the target is (or has become) something that is not ours to
+    replace, `output-write-failed` if the system refuses. After an error nothing has changed.
+    """
+    target = os.path.realpath(target)
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        recover(target)
+        staged, lock = _stage(target)
+    except OSError as error:
+        raise write_failed(target, error) from None
+    try:
+        yield staged
+        try:
+            os.chmod(staged, 0o755)  # noqa: S103 - a bundle is for all to read
+            flush(staged)
+            _place(staged, target)
+            _flush_folder(os.path.dirname(target))
+        except OSError as error:
+            raise write_failed(target, error) from None
+    finally:
+        # Nothing if it was renamed; after an exchange, the old bundle.
+        _remove(staged)
+        os.close(lock)
+
+
+def recover(target: str) -> None:
+    """Complete or undo what a killed build left beside the target. What a living build works on is left alone."""
+    target = os.path.realpath(target)
+    parent, key = os.path.dirname(target), _key(target)
+    try:
+        names = sorted(name for name in os.listdir(parent) if name.startswith(key))
+    except OSError:
+        return  # no folder, nothing left
+    # The old folder first: where the target is missing, a build was killed between its two renames.
+    for name in sorted(names, key=lambda name: not name.endswith(_OLD)):
+        left = os.path.join(parent, name)
+        lock = _lock(left)
+        if lock is None:
+            continue
+        try:
+            if name.endswith(_OLD) and not os.path.lexists(target):
+                os.rename(left, target)
+            else:
+                _remove(left)
+        finally:
+            os.close(lock)
+
+
+def check_replaceable(target: str) -> None:
+    """Raises `build-output-not-a-bundle` unless the target is absent, an empty folder, or a bundle and nothing else."""
+    reason = _not_replaceable(os.path.realpath(target))
+    if reason is not None:
+        raise BundlerError("build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target)
+
+
+def flush(folder: str) -> None:
+    """Put everything in the folder on disk: one call for its file system where there is one, else file by file."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if not _sync_file_system(descriptor):
+            for root, _, names in os.walk(folder):
+                for name in names:
+                    _flush_folder(os.path.join(root, name))
+                _flush_folder(root)
+    finally:
+        os.close(descriptor)
+
+
+def _not_replaceable(target: str) -> str | None:
+    try:
+        status = os.lstat(target)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"it can't be looked at: {os.strerror(error.errno or 0)}"
+    if not stat.S_ISDIR(status.st_mode):
+        return "it is no folder"
+    try:
+        with DirectoryTree(target) as tree:
+            entries = list(tree.entries())
+            if not entries:
+                return None
+            if not any(entry.path == MANIFEST_NAME and entry.kind == "file" for entry in entries):
+                return f"it holds files and no {MANIFEST_NAME}, so it is no bundle"
+            manifest, _ = read(tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES))
+    except BundlerError as error:
+        return f"it is no bundle: {error.message}"
+    listed = {MANIFEST_NAME, *manifest.files}
+    folders = folders_of(listed)
+    for entry in entries:
+        if (
+            entry.path in listed
+            or (entry.kind == "folder" and entry.path in folders)
+            or any(map(junk, entry.path.split("/")))
+        ):
+            continue
+        return f"it is a bundle that also holds the {entry.kind} `{entry.path}`, which would be lost"
+    return None
+
+
+def _stage(target: str) -> tuple[str, int]:
+    parent, key = os.path.dirname(target), _key(target)
+    for _ in range(_TRIES):
+        staged = os.path.join(parent, f"{key}{secrets.token_hex(8)}{_NEW}")
+        os.mkdir(staged)
+        os.chmod(staged, 0o700)
+        lock = _lock(staged)
+        if lock is not None:
+            return staged, lock
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def _place(staged: str, target: str) -> None:
+    for attempt in range(_TRIES):
+        check_replaceable(target)
+        try:
+            os.rename(staged, target)  # onto nothing, or an empty folder
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+        if _exchange(staged, target):
+            # What came out is looked at again: it could have been changed in between.
+            reason = _not_replaceable(staged)
+            if reason is None:
+                return
+            _exchange(staged, target)
+            raise BundlerError(
+                "build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target
+            )
+        if _two_renames(staged, target):
+            return
+        time.sleep(0.01 * min(attempt + 1, 10))
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+
+def _two_renames(staged: str, target: str) -> bool:
+    """False if another build changed the target meanwhile."""
+    lock = _lock(target)
+    if lock is None:
+        return False
+    old = staged.removesuffix(_NEW) + _OLD
+    try:
+        os.rename(target, old)
+        reason = _not_replaceable(old)
+        if reason is not None:
+            os.rename(old, target)
+            raise BundlerError(
+                "build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target
+            )
+        try:
+            os.rename(staged, target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                os.rename(old, target)
+                raise
+            return False
+        return True
+    finally:
+        if os.path.lexists(target):
+            _remove(old)
+        os.close(lock)
+
+
+def _lock(folder: str) -> int | None:
+    """A descriptor that holds the folder's lock; None if another process has it or the folder is gone."""
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.lstat(folder)):
+            return descriptor
+    except OSError:
+        pass  # held by another process, or cleared in between
+    os.close(descriptor)
+    return None
+
+
+def _key(target: str) -> str:
+    """What the names beside a target begin with: of one length, however long the target's own name is."""
+    return f".agent-bundler-{sha256(os.fsencode(os.path.basename(target))).hexdigest()[:16]}-"
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder of ours; another process may be at it too."""
+
+    def again(function: object, path: str, error: BaseException) -> None:
+        if isinstance(error, FileNotFoundError):
+            return
+        with suppress(OSError):  # a read-only folder within: what stays is cleared by the next build
+            os.chmod(os.path.dirname(path), 0o700)
+            os.unlink(path)
+
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=again)
+    else:
+        shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))
+
+
+def _flush_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_failed(path: str, error: OSError) -> BundlerError:
+    """`output-write-failed`: what could not be written, and why."""
+    reason = (
+        "no space is left on the disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else os.strerror(error.errno or 0)
+    )
+    return BundlerError("output-write-failed", f"`{path}` can't be written: {reason}", path=path)
+
+
+# What Python's os module lacks, from the C library; each says False where the system has it not.
+
+_EXCHANGE_LINUX, _EXCHANGE_MACOS = 2, 2
+_AT_FDCWD = -100
+
+
+def _exchange(first: str, second: str) -> bool:
+    """Exchange two folders in one step; False where system or file system can't."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    left, right = os.fsencode(first), os.fsencode(second)
+    if hasattr(library, "renameat2"):
+        failed = library.renameat2(_AT_FDCWD, left, _AT_FDCWD, right, _EXCHANGE_LINUX)
+    elif hasattr(library, "renamex_np"):
+        failed = library.renamex_np(left, right, _EXCHANGE_MACOS)
+    else:
+        return False
+    if not failed:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number))
+
+
+def _sync_file_system(descriptor: int) -> bool:
+    """Flush the whole file system that the descriptor is on; False where the system has no such call."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "syncfs"):
+        return False
+    if library.syncfs(descriptor):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return True

@@ -1,0 +1,417 @@
+"""Bundle → `VerifiedBundle`: the checks of loading a bundle, in their order (protocol: "The bundle").
+
+1. manifest.json: read, parsed, its schema; 2. the overall digest; 3. each listed file once, inside the
+root, present, of its digest; 4. catalog entries against `files`; 5. the provider manifest is listed;
+6. identity; 7. everything that a source Provider must satisfy; 8. catalogs against what is reachable;
+9. the file set against what is reachable and against what lies in the tree; 10. the dependency index.
+
+All differences are collected, the first one gives the code. What was hashed is what is parsed.
+
+What is *not* verified: who made the bundle. Digests that match its own manifest make it *consistent*;
+*trusted* takes a signature. Executable bits are in no digest.
+"""
+
+from __future__ import annotations
+
+import codecs
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Set
+from hashlib import sha256
+
+from ..errors import BundlerError, Diagnostic
+from ..paths import fold, junk, normalize, printable
+from ..protocol import schemas
+from ..protocol.canonical import key_order
+from ..protocol.documents import MAX_BYTES, parse
+from ..protocol.model import Provider
+from ..provider.closure import Closure, find_closure
+from ..provider.load import load_provider
+from ..tree import CHUNK, Entry, MemoryReader, Reader, Skip, Tree, folders_of, strangers
+from . import manifest as bundle_manifest
+from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest
+
+#: Bytes of hashed files kept for parsing; what is beyond is read again and hashed again.
+MAX_KEPT_BYTES = 256 * 1024 * 1024
+# Differences named one by one; the rest is counted.
+_MAX_NAMED = 200
+
+
+class VerifiedBundle:
+    """A bundle that passed every check: internally consistent. Only `verify_bundle` makes one.
+
+    `tree` gives the listed files and no others, and refuses content that has changed since.
+    """
+
+    __slots__ = ("closure", "manifest", "provider", "tree", "warnings")
+
+    tree: ListedTree
+    manifest: BundleManifest
+    provider: Provider
+    closure: Closure
+    warnings: tuple[Diagnostic, ...]
+
+    def __init__(self) -> None:
+        raise TypeError("a VerifiedBundle comes from verify_bundle only")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a VerifiedBundle does not change")
+
+    @property
+    def digest(self) -> str:
+        """The overall digest, which identifies the bundle."""
+        return self.manifest.digest
+
+
+class ListedTree(Tree):
+    """The files that a bundle's manifest lists, each held to its digest while it is read."""
+
+    def __init__(self, tree: Tree, digests: Mapping[str, str]) -> None:
+        self._tree = tree
+        self._digests = digests
+        self._sorted = sorted(digests)
+        #: Content that was hashed and is still to be parsed, and whether its file is executable.
+        self.kept: dict[str, tuple[bytes, bool]] = {}
+
+    def open(self, path: str) -> Reader:
+        kept = self.kept.get(path)
+        if kept is not None:
+            return MemoryReader(path, *kept)
+        reader = self._tree.open(path)
+        listed = self._digests.get(path)
+        # What is not listed fails the verification in the end, whatever it holds.
+        return reader if listed is None else _CheckedReader(reader, listed)
+
+    def files(self, folder: str, skip: Skip = lambda path: False) -> Iterator[str | BundlerError]:
+        """Every listed file below the folder: in a bundle what the manifest lists counts, junk or not."""
+        prefix = f"{folder}/" if folder else ""
+        for index in range(bisect_left(self._sorted, prefix), len(self._sorted)):
+            path = self._sorted[index]
+            if not path.startswith(prefix):
+                break
+            yield path
+
+    def entries(self) -> Iterator[Entry]:
+        return self._tree.entries()
+
+    def describe(self, path: str) -> str:
+        return self._tree.describe(path)
+
+    def close(self) -> None:
+        self._tree.close()
+
+
+class _CheckedReader(Reader):
+    """Passes bytes through and refuses at the end if they are not those that the manifest lists."""
+
+    __slots__ = ("_hasher", "_listed", "_reader")
+
+    def __init__(self, reader: Reader, listed: str) -> None:
+        super().__init__(reader.path, reader.size, reader.executable)
+        self._reader, self._listed = reader, listed
+        self._hasher = sha256()
+
+    def read(self, count: int = CHUNK) -> bytes:
+        data = self._reader.read(count)
+        self._hasher.update(data)
+        if not data:
+            self._check()
+        return data
+
+    def chunks(self) -> Iterator[bytes]:
+        for chunk in self._reader.chunks():
+            self._hasher.update(chunk)
+            yield chunk
+        self._check()
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _check(self) -> None:
+        if "sha256:" + self._hasher.hexdigest() != self._listed:
+            raise BundlerError(
+                "bundle-file-digest-mismatch", f"`{self.path}` has changed since it was verified", path=self.path
+            )
+
+
+def verify_bundle(tree: Tree) -> VerifiedBundle:
+    """The bundle whose manifest.json lies in the tree's root. The tree must stay open while it is used.
+
+    Raises `BundlerError`: `file-missing`, `parse-failed`, `schema-invalid`, the `bundle-…` codes, and those of loading.
+    """
+    # 1. the manifest
+    data = _read_manifest(tree)
+    manifest, document = bundle_manifest.read(data)
+    faults: list[BundlerError] = []
+    # 2. the overall digest
+    actual = bundle_manifest.digest_of(document.value)
+    if actual != manifest.digest:
+        faults.append(
+            BundlerError(
+                "bundle-digest-mismatch",
+                f"{MANIFEST_NAME} has the digest {actual}, and names {manifest.digest} as its own: it was changed after it was built",
+                path=MANIFEST_NAME,
+            )
+        )
+    # 3. each listed file
+    listed = ListedTree(tree, manifest.files)
+    entries = list(tree.entries())
+    broken = list(_file_faults(document.value["files"], manifest, tree, listed, entries))
+    if faults or broken:
+        # What else lies there belongs to the same story; its content is not looked at.
+        extra = _disk_faults(entries, manifest, reported={fault.diagnostics[0].path for fault in broken})
+        raise BundlerError.of(_bounded([*faults, *broken, *extra]))
+    # 4. catalogs against files
+    faults.extend(_catalog_file_faults(manifest))
+    # 5. the provider manifest is listed
+    if manifest.provider_manifest not in manifest.files:
+        faults.append(
+            BundlerError(
+                "bundle-provider-unlisted",
+                f"{MANIFEST_NAME} names the provider manifest `{manifest.provider_manifest}` and does not list it among its files",
+                path=MANIFEST_NAME,
+            )
+        )
+        raise BundlerError.of(faults)
+    # 6. identity
+    faults.extend(_identity_faults(listed, manifest))
+    # 7. what a source must satisfy
+    warnings: list[Diagnostic] = []
+    try:
+        provider = load_provider(listed, manifest.provider_manifest, warn=warnings.append)
+    except BundlerError as error:
+        raise BundlerError.of([*faults, error]) from None
+    closure = find_closure(provider)
+    expected = bundle_manifest.describe(
+        provider, manifest.provider_manifest, {path: manifest.files.get(path, "") for path in closure.paths}
+    )
+    # 8. catalogs against what is reachable
+    faults.extend(_catalog_faults(manifest, expected))
+    # 9. the file set against what is reachable, and what lies there
+    faults.extend(_reachable_faults(manifest, closure))
+    faults.extend(_disk_faults(entries, manifest))
+    # 10. the dependency index
+    faults.extend(_dependency_faults(manifest, expected))
+    if faults:
+        raise BundlerError.of(_bounded(faults))
+    listed.kept.clear()
+    return _verified(tree=listed, manifest=manifest, provider=provider, closure=closure, warnings=tuple(warnings))
+
+
+def _verified(**members: object) -> VerifiedBundle:
+    bundle = object.__new__(VerifiedBundle)
+    for name, value in members.items():
+        object.__setattr__(bundle, name, value)
+    return bundle
+
+
+def _read_manifest(tree: Tree) -> bytes:
+    try:
+        return tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES)
+    except BundlerError as error:
+        if error.code == "file-missing":
+            raise BundlerError(
+                error.code,
+                f"{tree.describe('')} is no bundle: {error.message}",
+                path=MANIFEST_NAME,
+                hint="name the folder that `agent-bundler build` wrote",
+            ) from None
+        raise
+
+
+def _file_faults(
+    files: list[dict[str, str]], manifest: BundleManifest, tree: Tree, listed: ListedTree, entries: list[Entry]
+) -> Iterator[BundlerError]:
+    """Read and hash every listed file, in the order listed; keep what will be parsed."""
+    parsed = {entry.path for catalog in manifest.catalogs.values() for entry in catalog} | {manifest.provider_manifest}
+    room = MAX_KEPT_BYTES
+    seen: set[str] = set()
+    for file in files:
+        path = file["path"] if file["path"] in manifest.files else normalize(file["path"])
+        if path in seen:
+            yield BundlerError("bundle-file-duplicate", f"{MANIFEST_NAME} lists `{path}` twice", path=path)
+            continue
+        seen.add(path)
+        hasher = sha256()
+        parts: list[bytes] = []
+        try:
+            with tree.open(path) as reader:
+                keep = path in parsed and reader.size <= min(room, MAX_BYTES)
+                for chunk in reader.chunks():
+                    hasher.update(chunk)
+                    if keep:
+                        parts.append(chunk)
+        except BundlerError as error:
+            yield _why_missing(path, error, manifest, entries) if error.code == "file-missing" else error
+            continue
+        actual = "sha256:" + hasher.hexdigest()
+        if actual != file["digest"]:
+            why = why_different(tree, path, file["digest"])
+            yield BundlerError(
+                "bundle-file-digest-mismatch",
+                f"`{path}` is not the file that was built{why}: it has {actual}, listed is {file['digest']}",
+                path=path,
+                detail={"listed": file["digest"], "actual": actual},
+            )
+        elif keep:
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
+            room -= len(data)
+            listed.kept[path] = (data, reader.executable)
+
+
+def why_different(tree: Tree, path: str, listed: str) -> str:
+    """What happened to the content, where trying it out can tell."""
+    try:
+        data = tree.read(path, MAX_BYTES)
+    except BundlerError:  # too large, or gone by now: the difference itself is told anyway
+        return ""
+    bom = codecs.BOM_UTF8
+    unix = data.replace(b"\r\n", b"\n")
+    tries = (
+        ("only its line ends differ", unix),
+        ("only its line ends differ", unix.replace(b"\n", b"\r\n")),
+        ("a byte order mark was added", data.removeprefix(bom)),
+        ("its byte order mark is gone", bom + data),
+        ("its line ends differ and a byte order mark was added", unix.removeprefix(bom)),
+        ("only the line end at its end differs", data.rstrip(b"\r\n") + b"\n"),
+        ("only the line end at its end differs", data.rstrip(b"\r\n")),
+        ("only its Unicode form differs", _normalized(data, "NFC")),
+        ("only its Unicode form differs", _normalized(data, "NFD")),
+    )
+    for what, candidate in tries:
+        if "sha256:" + sha256(candidate).hexdigest() == listed:
+            return f" ({what})"
+    return ""
+
+
+def _normalized(data: bytes, form: str) -> bytes:
+    try:
+        return unicodedata.normalize(form, data.decode()).encode()  # type: ignore[arg-type]
+    except UnicodeDecodeError:
+        return data
+
+
+def _why_missing(path: str, error: BundlerError, manifest: BundleManifest, entries: list[Entry]) -> BundlerError:
+    """The same error, with the file that lies there under another spelling of the name."""
+    for entry in entries:
+        if entry.path != path and entry.path not in manifest.files and fold(entry.path) == fold(path):
+            how = "case" if entry.path.lower() == path.lower() else "Unicode form"
+            return BundlerError(
+                error.code,
+                f"`{path}` does not exist; `{printable(entry.path)}` does, whose name differs only in {how}",
+                path=path,
+            )
+    return error
+
+
+def _catalog_file_faults(manifest: BundleManifest) -> Iterator[BundlerError]:
+    for name, entries in manifest.catalogs.items():
+        for entry in entries:
+            listed = manifest.files.get(entry.path)
+            if listed != entry.digest:
+                problem = "is not among the files" if listed is None else f"has {listed} among the files"
+                yield BundlerError(
+                    "bundle-catalog-mismatch",
+                    f"{MANIFEST_NAME}: `{name}` names `{entry.id}` with {entry.path} and {entry.digest}, which {problem}",
+                    path=MANIFEST_NAME,
+                )
+
+
+def _identity_faults(tree: ListedTree, manifest: BundleManifest) -> Iterator[BundlerError]:
+    path = manifest.provider_manifest
+    try:
+        document = parse(tree.read(path, MAX_BYTES), path)
+        schemas.check(document, "provider")
+    except BundlerError:
+        return  # loading tells it
+    for name, listed in (("id", manifest.provider_id), ("version", manifest.provider_version)):
+        actual = document.value[name]
+        if actual != listed:
+            yield BundlerError(
+                "bundle-provider-mismatch",
+                f"{MANIFEST_NAME} is of a Provider with the {name} {listed}, {path} of one with {actual}",
+                path=MANIFEST_NAME,
+            )
+
+
+def _catalog_faults(manifest: BundleManifest, expected: BundleManifest) -> Iterator[BundlerError]:
+    for name, wanted in expected.catalogs.items():
+        found = manifest.catalogs[name]
+        for entry in sorted(set(wanted) - set(found)):
+            yield BundlerError(
+                "bundle-catalog-mismatch",
+                f"{MANIFEST_NAME}: `{name}` lacks `{entry.id}` ({entry.path}), which the Provider reaches",
+                path=MANIFEST_NAME,
+            )
+        for entry in sorted(set(found) - set(wanted)):
+            yield BundlerError(
+                "bundle-catalog-mismatch",
+                f"{MANIFEST_NAME}: `{name}` names `{entry.id}` ({entry.path}), which the Provider does not reach so",
+                path=MANIFEST_NAME,
+            )
+        if len(found) != len(set(found)):
+            yield BundlerError(
+                "bundle-catalog-mismatch", f"{MANIFEST_NAME}: `{name}` lists an entry twice", path=MANIFEST_NAME
+            )
+
+
+def _reachable_faults(manifest: BundleManifest, closure: Closure) -> Iterator[BundlerError]:
+    reachable = set(closure.paths)
+    for path in sorted(reachable - set(manifest.files)):
+        yield BundlerError(
+            "bundle-files-mismatch",
+            f"`{path}` is needed ({closure.why(path)[0]}) and not listed in {MANIFEST_NAME}",
+            path=path,
+        )
+    for path in sorted(set(manifest.files) - reachable):
+        yield BundlerError(
+            "bundle-files-mismatch",
+            f"`{path}` is listed in {MANIFEST_NAME}, and nothing in the Provider names it",
+            path=path,
+        )
+
+
+def _disk_faults(
+    entries: list[Entry], manifest: BundleManifest, reported: Set[str | None] = frozenset()
+) -> Iterator[BundlerError]:
+    """Everything in the tree that is no listed file, not manifest.json, and no folder leading to one."""
+    listed = {*manifest.files, MANIFEST_NAME}
+    folders = folders_of(listed)
+    expected = dict.fromkeys(folders, "folder") | dict.fromkeys(listed, "file")
+    for entry in strangers(entries, lambda entry: expected.get(entry.path) == entry.kind):
+        path = printable(entry.path)
+        if path in reported:
+            continue
+        if entry.path in expected:
+            yield BundlerError(
+                "bundle-files-mismatch",
+                f"`{path}` is a {entry.kind}; the bundle was built with a {expected[entry.path]} there",
+                path=path,
+            )
+            continue
+        what = junk(entry.path.rpartition("/")[2])
+        kind = entry.kind + (f", {what}" if what else "")
+        yield BundlerError(
+            "bundle-files-mismatch", f"`{path}` lies in the bundle and is not part of it ({kind})", path=path
+        )
+
+
+def _dependency_faults(manifest: BundleManifest, expected: BundleManifest) -> Iterator[BundlerError]:
+    found, wanted = manifest.graph_dependencies, expected.graph_dependencies
+    for graph in sorted({*found, *wanted}, key=key_order):
+        if sorted(found.get(graph, ("-",))) != sorted(wanted.get(graph, ("-",))):
+            named, needed = (
+                ", ".join(index[graph]) or "none" if graph in index else "nothing at all" for index in (found, wanted)
+            )
+            yield BundlerError(
+                "bundle-dependencies-mismatch",
+                f"{MANIFEST_NAME}: the dependency index names {named} for the Graph `{graph}`, whose Subgraphs are {needed}",
+                path=MANIFEST_NAME,
+            )
+
+
+def _bounded(faults: list[BundlerError]) -> list[BundlerError]:
+    if len(faults) <= _MAX_NAMED:
+        return faults
+    rest = len(faults) - _MAX_NAMED
+    return [*faults[:_MAX_NAMED], BundlerError(faults[0].code, f"and {rest} further differences")]

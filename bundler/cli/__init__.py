@@ -1,0 +1,1 @@
+"""The command `agent-bundler`: parsing, calling, printing; one file a command."""

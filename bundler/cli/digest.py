@@ -1,0 +1,51 @@
+"""`agent-bundler digest`."""
+
+from __future__ import annotations
+
+import click
+
+from .options import GlobalOptions
+from .options import command as make_command
+from .output import print_json, print_warnings
+
+
+@make_command(
+    "digest",
+    epilog="Example: agent-bundler digest -m dist/provider > list && (cd dist/provider && sha256sum --check) < list",
+)
+@click.option(
+    "--algorithm",
+    type=click.Choice(("sha256", "blake3")),
+    default="sha256",
+    show_default=True,
+    help="Digest algorithm.",
+)
+@click.option("--fingerprint", "only_fingerprint", is_flag=True, help="Print the fingerprint only.")
+def command(options: GlobalOptions, algorithm: str, only_fingerprint: bool) -> None:
+    """List the digest of every carried file (of a bundle also its manifest.json).
+
+    In the Provider's folder `sha256sum --check` or `b3sum --check` reads the list. The fingerprint, on stderr, is
+    the digest of the list itself.
+    """
+    from ..protocol.digests import digest_files, fingerprint, list_text
+
+    with options.open() as opened:
+        print_warnings(options, opened.warnings)
+        files = list(digest_files(opened.tree, opened.files, algorithm))
+    whole = f"{algorithm}:{fingerprint(files, algorithm)}"
+    if options.json:
+        print_json(
+            {
+                "algorithm": algorithm,
+                "fingerprint": whole,
+                "files": [
+                    {"path": file.path, "digest": f"{algorithm}:{file.hex}", "size": file.size} for file in files
+                ],
+            }
+        )
+    elif only_fingerprint:
+        click.echo(whole)
+    else:
+        click.echo(list_text(files).encode("utf-8", "surrogateescape"), nl=False)
+        if not options.quiet:
+            click.echo(f"fingerprint of these {len(files):,} files: {whole}", err=True)

@@ -1,0 +1,66 @@
+"""`agent-bundler explain`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import GlobalOptions
+from .options import command as make_command
+from .output import print_json, print_warnings
+
+if TYPE_CHECKING:
+    from ..bundle.open import Opened
+
+
+@make_command("explain", epilog="Example: agent-bundler explain scripts/check.py -m my-provider")
+@click.argument("path")
+def command(options: GlobalOptions, path: str) -> None:
+    """Tell why the file PATH is in the Provider's bundle, or why it is not.
+
+    PATH is relative to the Provider root; one that exists from the current folder works too.
+    """
+    with options.open() as opened:
+        print_warnings(options, opened.warnings)
+        name = _inside(opened, path)
+        reasons = opened.closure.why(name)
+        if not reasons:
+            reasons, carried = [_why_not(opened, name)], False
+        else:
+            carried = True
+    if options.json:
+        print_json({"path": name, "carried": carried, "reasons": reasons})
+        return
+    click.echo(f"{name} is {'carried' if carried else 'not carried'}:")
+    for reason in reasons:
+        click.echo(f"  {reason}")
+
+
+def _inside(opened: Opened, path: str) -> str:
+    from ..paths import normalize
+
+    root = os.path.realpath(opened.root)
+    absolute = os.path.abspath(path)
+    # The last name may be a link, and it is the link that is asked for.
+    real = os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
+    if (os.path.isabs(path) or os.path.lexists(path)) and real.startswith(root + os.sep):
+        return real[len(root) + 1 :].replace(os.sep, "/")
+    return normalize(path.replace(os.sep, "/"))
+
+
+def _why_not(opened: Opened, name: str) -> str:
+    from ..bundle.manifest import MANIFEST_NAME
+    from ..errors import BundlerError
+    from ..provider.closure import not_carried
+
+    if opened.bundle is not None and name == MANIFEST_NAME:
+        return "it is generated: it says what the bundle holds"
+    inside = [carried for carried in opened.closure.paths if carried.startswith(name + "/")]
+    if inside:
+        return f"it is a folder, of which {len(inside)} files are carried, {inside[0]} among them"
+    for entry, why in not_carried(opened.tree, opened.closure):
+        if name == entry.path or name.startswith(entry.path + "/"):
+            return why
+    raise BundlerError("path-unknown", f"`{name}` does not exist in {opened.root}", path=name)

@@ -1,0 +1,114 @@
+"""The entry point: which commands there are, and what becomes of errors.
+
+Exit status: 0 fine; 1 every error of the input, with its code; 2 a usage error of the command line; 3 the
+environment failed (disk, permission, a missing library).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from .. import __version__
+from .options import GlobalOptions, add_global_options
+
+# Command → (module of this package, its help): modules are imported when their command runs.
+_COMMANDS = {
+    "validate": ("validate", "Check a Provider against every rule of the protocol."),
+    "build": ("build", "Write the Provider's bundle: needed files, provider.yaml, manifest.json."),
+    "verify": ("verify", "Verify bundles: digests, files, rules."),
+    "inspect": ("inspect", "Show what a Provider, its files or a Skill's binding are."),
+    "explain": ("explain", "Tell why a file is in the bundle, or why not."),
+    "graph": ("graph", "Draw Graphs as Mermaid text."),
+    "digest": ("digest", "List digests of the files, and one fingerprint of all."),
+    "schema": ("schema", "List, locate or copy the protocol's JSON Schemas."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is asked for it."""
+
+    def __init__(self, *args: object, commands_by_name: dict[str, tuple[str, str]], **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._by_name = commands_by_name
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._by_name)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._by_name:
+            return None
+        module = import_module(f".{self._by_name[cmd_name][0]}", __package__)
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # The list of commands imports none of them.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._by_name.items()])
+
+
+@click.command(
+    cls=LazyGroup,
+    commands_by_name=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Example: agent-bundler -m my-provider validate",
+)
+@click.version_option(__version__, prog_name="agent-bundler", message="%(prog)s %(version)s")
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """Build, verify and show bundles of Agent Graph Providers.
+
+    A Provider is named with -m: a folder, a manifest file, or a bundle's manifest.json.
+    """
+    ctx.ensure_object(GlobalOptions)
+
+
+add_global_options(root)
+
+
+def main() -> None:
+    """Run the command; ends the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and give its exit status. Nothing of it is a traceback unless AGENT_BUNDLER_DEBUG is set."""
+    from .output import print_error, print_usage_error
+
+    options = GlobalOptions()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # names that the terminal's encoding has not are escaped, not fatal
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        root.main(
+            arguments,
+            prog_name="agent-bundler",
+            standalone_mode=False,
+            obj=options,
+            color=False if os.environ.get("NO_COLOR") else None,
+        )
+    except click.UsageError as error:
+        print_usage_error(options, error)
+        return 2
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("aborted", err=True)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
+        return 1
+    except Exception as error:
+        from ..errors import BundlerError
+
+        if not isinstance(error, BundlerError):
+            if os.environ.get("AGENT_BUNDLER_DEBUG"):
+                raise
+            error = BundlerError("internal-error", f"{type(error).__name__}: {error}")
+        print_error(options, error)
+        return 3 if error.is_environment else 1
+    return 0

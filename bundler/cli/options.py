@@ -1,0 +1,118 @@
+"""The options that every command takes, before its name or after it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from ..bundle.open import Opened
+
+_DEFAULT_MANIFEST = "provider.yaml"
+
+
+@dataclass
+class GlobalOptions:
+    """What was given, wherever it stood; the later one wins."""
+
+    manifest: str | None = None
+    skill: str | None = None
+    registry: str | None = None
+    format: str = "human"
+    quiet: bool = False
+
+    @property
+    def json(self) -> bool:
+        return self.format == "json"
+
+    def open(self) -> AbstractContextManager[Opened]:
+        """The Provider that was named: by its manifest, or by a Skill that is bound to it."""
+        from ..bundle.open import open_path
+
+        if self.skill is None:
+            return open_path(self.manifest or _DEFAULT_MANIFEST)
+        from ..errors import BundlerError
+        from ..provider.skills import read_binding
+
+        binding = read_binding(self.skill, self.registry)
+        if self.manifest is not None and not _same(self.manifest, binding.manifest_path):
+            raise BundlerError(
+                "option-invalid",
+                f"--manifest names {self.manifest}, the Skill {self.skill} is bound to {binding.manifest_path}",
+                hint="give one of --manifest and --skill",
+            )
+        return open_path(binding.manifest_path)
+
+
+def _same(first: str, second: str) -> bool:
+    import os
+
+    return os.path.realpath(first) == os.path.realpath(second)
+
+
+_PARAMETERS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
+    (
+        ("-m", "--manifest"),
+        {
+            "metavar": "PATH",
+            "help": "Provider: a folder, a manifest file, or a bundle's manifest.json.  [default: provider.yaml]",
+        },
+    ),
+    (("--skill",), {"metavar": "SKILL.md", "help": "Provider: the one that this Skill is bound to."}),
+    (("--registry",), {"metavar": "FILE", "help": "Where `provider:` locators are looked up."}),
+    (("--format",), {"metavar": "human|json", "help": "Output: text, or JSON on one line.  [default: human]"}),
+    (("-q", "--quiet"), {"is_flag": True, "default": None, "help": "No progress, no warnings."}),
+)
+
+_Command = TypeVar("_Command", bound=click.Command)
+
+
+def add_global_options(command: _Command) -> _Command:
+    """Give a command the global options. They are noted in the context's object, not passed to the function."""
+    for names, settings in _PARAMETERS:
+        command.params.append(click.Option(names, expose_value=False, callback=_note, is_eager=True, **settings))
+    return command
+
+
+def _note(ctx: click.Context, parameter: click.Parameter, value: str | bool | None) -> None:
+    if value is None:
+        return
+    options = ctx.ensure_object(GlobalOptions)
+    if parameter.name == "format" and value not in ("human", "json"):
+        from ..errors import BundlerError
+
+        raise BundlerError("format-invalid", f"--format is {value!r}; human or json is expected")
+    setattr(options, str(parameter.name), value)
+
+
+def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """`click.command` with the global options; the function gets them as its first argument."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        takes_options: Callable[..., Any] = click.pass_obj(function)
+        return add_global_options(click.Command(name, callback=takes_options, **_described(function, settings)))
+
+    return decorate
+
+
+def subcommand(group: click.Group, name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command of a group, with the global options."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        made = command(name, **settings)(function)
+        group.add_command(made)
+        return made
+
+    return decorate
+
+
+def _described(function: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """What `click.command` reads off a function: its help, and the parameters that decorators put there."""
+    parameters = getattr(function, "__click_params__", [])
+    return {"help": inspect.cleandoc(function.__doc__ or ""), "params": list(reversed(parameters)), **settings}

@@ -1,0 +1,52 @@
+"""`agent-bundler validate`."""
+
+from __future__ import annotations
+
+import click
+
+from .options import GlobalOptions
+from .options import command as make_command
+from .output import plural, print_json, print_warnings
+
+
+@make_command("validate", epilog="Example: agent-bundler validate -m my-provider")
+def command(options: GlobalOptions) -> None:
+    """Check a Provider against every rule of the protocol, and report all faults.
+
+    A source is checked as it lies; a bundle is verified. Names that would make `build` refuse are warnings here.
+    """
+    from ..bundle.open import check_readable
+    from ..bundle.plan import name_warnings
+    from ..provider.inspection import inspect_provider
+    from ..provider.skills import unusable_skills
+
+    with options.open() as opened:
+        check_readable(opened)
+        print_warnings(
+            options,
+            [
+                *opened.warnings,
+                *unusable_skills(opened.tree, opened.provider),
+                *name_warnings(opened.provider, opened.closure),
+            ],
+        )
+        result = inspect_provider(opened.provider, opened.manifest_path)
+    if options.json:
+        print_json({"state": "valid", **result})
+        return
+    counts = result["counts"]
+    click.echo(
+        f"{result['provider']['id']} {result['provider']['version']}: valid ("
+        + ", ".join(plural(counts[name], word) for name, word in _COUNTED)
+        + ")"
+    )
+
+
+_COUNTED = (
+    ("graphs", "Graph"),
+    ("nodes", "node"),
+    ("edges", "edge"),
+    ("actions", "Action"),
+    ("resources", "Resource"),
+    ("codes", "code"),
+)

@@ -1,0 +1,52 @@
+"""Files → lists of digests that `sha256sum --check` and `b3sum --check` read, and one fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..tree import Tree
+from .canonical import ALGORITHMS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestedFile:
+    """A file of a tree: its digest in hexadecimal, its size in bytes."""
+
+    path: str
+    hex: str
+    size: int
+    executable: bool
+
+    @property
+    def line(self) -> str:
+        """Its line in a list, without the line end; a name with a backslash or line end is escaped as GNU's tools do."""
+        if "\\" in self.path or "\n" in self.path:
+            name = self.path.replace("\\", "\\\\").replace("\n", "\\n")
+            return f"\\{self.hex}  {name}"
+        return f"{self.hex}  {self.path}"
+
+
+def digest_files(tree: Tree, paths: Iterable[str], algorithm: str) -> Iterator[DigestedFile]:
+    """The digest of each path, read once, in order. Raises what reading raises."""
+    new = ALGORITHMS[algorithm]
+    for path in paths:
+        hasher = new()
+        size = 0
+        with tree.open(path) as reader:
+            for chunk in reader.chunks():
+                hasher.update(chunk)
+                size += len(chunk)
+            yield DigestedFile(path=path, hex=hasher.hexdigest(), size=size, executable=reader.executable)
+
+
+def list_text(files: Iterable[DigestedFile]) -> str:
+    """The whole list, a line a file."""
+    return "".join(f"{file.line}\n" for file in files)
+
+
+def fingerprint(files: Iterable[DigestedFile], algorithm: str) -> str:
+    """One digest for all: that of the list's own bytes, so `sha256sum` on a saved list gives the same."""
+    hasher = ALGORITHMS[algorithm]()
+    hasher.update(list_text(files).encode("utf-8", "surrogateescape"))
+    return hasher.hexdigest()

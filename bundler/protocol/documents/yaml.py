@@ -1,0 +1,351 @@
+"""YAML 1.2 under the core schema, built from libyaml's events."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import BundlerError
+from ..canonical import Json, number, scalar
+from .value import (
+    MAX_LEVELS,
+    MAX_VALUES,
+    Document,
+    Place,
+    decode,
+    double,
+    failed,
+    lone_surrogate,
+    pointer_step,
+    too_deep,
+    too_many,
+)
+
+_YAML_TAG = "tag:yaml.org,2002:"
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_OCTAL = re.compile(r"0o[0-7]+\Z")
+_HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
+_INFINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z")
+_NAN = frozenset((".nan", ".NaN", ".NAN"))
+# What a plain scalar must begin with to be anything but a text under the core schema.
+_MAY_BE_NO_TEXT = frozenset("-+.0123456789~nNtTfF")
+# libyaml ends lines at these as YAML 1.1 did; in YAML 1.2 they are ordinary characters.
+_OLD_LINE_ENDS = "\x85\u2028\u2029"
+
+
+def resolve_plain(text: str) -> str | int | float | bool | None:
+    """The value of a plain scalar under the YAML 1.2 core schema."""
+    if text and text[0] not in _MAY_BE_NO_TEXT:
+        return text
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if _FLOAT.match(text):
+        return double(text)
+    if _OCTAL.match(text):
+        return double(str(float(int(text[2:], 8)))) if len(text) < 300 else math.inf
+    if _HEX.match(text):
+        return double(str(float(int(text[2:], 16)))) if len(text) < 250 else math.inf
+    if _INFINITE.match(text):
+        return -math.inf if text[0] == "-" else math.inf
+    if text in _NAN:
+        return math.nan
+    return text
+
+
+def parse_yaml(data: bytes, path: str, *, line: int = 0) -> Document:
+    """One YAML 1.2 document under the core schema; an empty file is null.
+
+    `line` is the number of lines of the file that come before `data`.
+    """
+    text = decode(data, path, line).removeprefix("\ufeff")
+    value, finite = _Builder(text, path, line).build()
+    places: dict[str, Place] = {}
+
+    def find_places() -> dict[str, Place]:
+        if not places:
+            _Builder(text, path, line, places).build()
+        return places
+
+    return Document(path=path, value=value, finite=finite, _places=find_places)
+
+
+def _events(text: str, path: str) -> Callable[[], Any]:
+    try:
+        from yaml.cyaml import CParser  # type: ignore[attr-defined]
+    except ImportError:
+        raise BundlerError(
+            "libyaml-missing", f"`{path}` can't be parsed: this PyYAML was built without libyaml"
+        ) from None
+    next_event: Callable[[], Any] = CParser(text).get_event
+    return next_event
+
+
+class _Frame:
+    """A mapping or list that is being read."""
+
+    __slots__ = ("anchor", "before", "container", "height", "key", "pointer")
+
+    def __init__(self, container: Any, anchor: str | None, before: int, pointer: str) -> None:
+        self.container = container  # a dict or a list
+        self.anchor = anchor
+        self.before = before  # values counted before it
+        self.height = 1  # levels from here down
+        self.key: str | None = None
+        self.pointer = pointer
+
+
+class _Builder:
+    """Values from libyaml's events: limits, tags, keys and places are decided here."""
+
+    def __init__(self, text: str, path: str, line: int, places: dict[str, Place] | None = None) -> None:
+        self._path = path
+        self._line = line + 1
+        self._places = places
+        self._swap: dict[int, str] = {}
+        if any(character in text for character in _OLD_LINE_ENDS):
+            text = self._hide_old_line_ends(text)
+        # Without a final line end libyaml reads `a: |` as another value than with one.
+        self._text = text if text.endswith(("\n", "\r")) else text + "\n"
+        self._count = 0
+        self._finite = True
+        # Anchor → value, values counted in it, its height; None while it is still open.
+        self._anchors: dict[str, tuple[Json, int, int] | None] = {}
+
+    def build(self) -> tuple[Json, bool]:
+        import yaml
+
+        try:
+            return self._build(_events(self._text, self._path)), self._finite
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            raise failed(
+                self._path, f"is not YAML: {_explain(error)}", *self._at(mark), hint=_yaml_hint(error)
+            ) from None
+        except yaml.reader.ReaderError as error:
+            position = error.position if isinstance(error.position, int) else 0
+            before = self._text[:position]
+            line, column = before.count("\n"), position - before.rfind("\n")
+            raise failed(
+                self._path,
+                f"holds a character that YAML does not allow (U+{_code(error.character):04X})",
+                line + self._line,
+                column,
+                "remove it, or write it as an escape in double quotes",
+            ) from None
+
+    def _build(self, next_event: Callable[[], Any]) -> Json:
+        # This loop sees every scalar of every document: what is rare is done in methods.
+        from yaml import (
+            AliasEvent,
+            DocumentStartEvent,
+            MappingEndEvent,
+            MappingStartEvent,
+            ScalarEvent,
+            SequenceEndEvent,
+            SequenceStartEvent,
+        )
+
+        documents = 0
+        root: Json = None
+        stack: list[_Frame] = []
+        frame: _Frame | None = None
+        while (event := next_event()) is not None:
+            kind = type(event)
+            value: Json
+            height = 0
+            if kind is ScalarEvent:
+                value = event.value
+                if event.tag is not None or self._swap:
+                    value = self._scalar(event)
+                elif event.implicit[0] and (not value or value[0] in _MAY_BE_NO_TEXT):
+                    value = self._plain(value)
+                if value.__class__ is str and not value.isascii():
+                    self._refuse_surrogates(value, event)
+                if event.anchor is not None:
+                    self._anchors[event.anchor] = (value, 1, 0)
+            elif kind is AliasEvent:
+                value, height = self._alias(event, stack)
+            elif kind is MappingStartEvent or kind is SequenceStartEvent:
+                frame = self._open(event, frame, len(stack), {} if kind is MappingStartEvent else [])
+                stack.append(frame)
+                continue
+            elif kind is MappingEndEvent or kind is SequenceEndEvent:
+                closed = stack.pop()
+                value, height = closed.container, closed.height
+                if closed.anchor is not None:
+                    self._anchors[closed.anchor] = (value, self._count - closed.before, height)
+                frame = stack[-1] if stack else None
+            elif kind is DocumentStartEvent:
+                documents += 1
+                if documents > 1:
+                    raise self._fail(event, "begins a second document; one document in a file is expected")
+                continue
+            else:
+                continue
+            if frame is None:
+                root = value
+                pointer = ""
+            else:
+                if height >= frame.height:
+                    frame.height = height + 1
+                container = frame.container
+                if container.__class__ is list:
+                    pointer = f"{frame.pointer}/{len(container)}"
+                    container.append(value)
+                elif frame.key is None:
+                    key = value if value.__class__ is str else self._key(value, event)
+                    if key in container:
+                        raise self._fail(event, f"names the key {scalar(key)} twice in one mapping")
+                    frame.key = key
+                    continue
+                else:
+                    pointer = frame.pointer + pointer_step(frame.key) if self._places is not None else ""
+                    container[frame.key] = value
+                    frame.key = None
+            if height == 0 or kind is AliasEvent:  # a container was counted, and its place noted, when it opened
+                self._count += 1
+                if self._count > MAX_VALUES:
+                    raise too_many(self._path, *self._at(event.start_mark))
+                if self._places is not None:
+                    self._note(pointer, event)
+        return root
+
+    def _open(self, event: Any, parent: _Frame | None, depth: int, container: Any) -> _Frame:
+        if parent is not None and isinstance(parent.container, dict) and parent.key is None:
+            raise self._fail(event, "has a mapping or list as a key; a text is expected")
+        if depth >= MAX_LEVELS:
+            raise too_deep(self._path, *self._at(event.start_mark))
+        expected = _YAML_TAG + ("map" if isinstance(container, dict) else "seq")
+        if event.tag is not None and event.tag not in ("!", expected):
+            raise self._fail(event, f"has the tag {event.tag}, which is none of the core schema's for this value")
+        pointer = ""
+        if self._places is not None:
+            if parent is not None:
+                pointer = parent.pointer + (
+                    pointer_step(parent.key) if parent.key is not None else f"/{len(parent.container)}"
+                )
+            self._note(pointer, event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        frame = _Frame(container, event.anchor, self._count, pointer)
+        self._count += 1
+        if self._count > MAX_VALUES:
+            raise too_many(self._path, *self._at(event.start_mark))
+        return frame
+
+    def _note(self, pointer: str, event: Any) -> None:
+        if self._places is not None:
+            self._places[pointer] = (event.start_mark.line + self._line, event.start_mark.column + 1)
+
+    def _alias(self, event: Any, stack: list[_Frame]) -> tuple[Json, int]:
+        try:
+            anchored = self._anchors[event.anchor]
+        except KeyError:
+            raise self._fail(event, f"refers to *{event.anchor}, which no anchor before it defines") from None
+        if anchored is None:
+            raise self._fail(
+                event, f"refers to *{event.anchor} inside of what it anchors: the value would contain itself"
+            )
+        value, size, height = anchored
+        if len(stack) + height > MAX_LEVELS:
+            raise too_deep(self._path, *self._at(event.start_mark))
+        self._count += size - 1
+        return value, height
+
+    def _plain(self, text: str) -> str | int | float | bool | None:
+        value = resolve_plain(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            self._finite = False
+        return value
+
+    def _scalar(self, event: Any) -> Json:
+        text: str = event.value.translate(self._swap)
+        tag = event.tag
+        if tag in ("!", _YAML_TAG + "str") or (tag is None and not event.implicit[0]):
+            return text
+        value = self._plain(text)
+        return value if tag is None else self._tagged(event, text, tag, value)
+
+    def _refuse_surrogates(self, text: str, event: Any) -> None:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise lone_surrogate(self._path, *self._at(event.start_mark)) from None
+
+    def _tagged(self, event: Any, text: str, tag: str, value: Json) -> Json:
+        name = tag.removeprefix(_YAML_TAG)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if (name == "null" and value is None) or (name == "bool" and isinstance(value, bool)):
+            return value
+        if is_number and (
+            name == "float" or (name == "int" and (_INT.match(text) or _OCTAL.match(text) or _HEX.match(text)))
+        ):
+            return value
+        if name in ("null", "bool", "int", "float"):
+            raise self._fail(event, f"has {scalar(text)} where its tag demands {name}")
+        raise self._fail(event, f"has the tag {tag}, which is none of the core schema's for this value")
+
+    def _key(self, value: Json, event: Any) -> str:
+        """Keys that are no texts become their canonical text, null the empty one."""
+        if isinstance(value, str):
+            return value
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return scalar(value)
+        if isinstance(value, int | float):
+            if not math.isfinite(value):
+                raise self._fail(event, "has a key that is no JSON number")
+            return number(value)
+        raise self._fail(event, "has a mapping or list as a key; a text is expected")
+
+    def _hide_old_line_ends(self, text: str) -> str:
+        """Swap them for private-use characters that the text has not, spelled out or escaped."""
+        lower = text.lower()
+        free = (code for code in range(0xE000, 0xF900) if chr(code) not in text and f"{code:x}" not in lower)
+        hide: dict[int, str] = {}
+        for character in _OLD_LINE_ENDS:
+            stand_in = next(free, None)
+            if stand_in is None:
+                raise failed(
+                    self._path,
+                    "uses every private-use character beside U+0085, U+2028 or U+2029",
+                    hint="write those three as escapes in double quotes",
+                )
+            hide[ord(character)] = chr(stand_in)
+            self._swap[stand_in] = character
+        return text.translate(hide)
+
+    def _at(self, mark: Any) -> tuple[int | None, int | None]:
+        return (mark.line + self._line, mark.column + 1) if mark is not None else (None, None)
+
+    def _fail(self, event: Any, what: str) -> BundlerError:
+        return failed(self._path, what, *self._at(event.start_mark))
+
+
+def _explain(error: Any) -> str:
+    return ", ".join(part for part in (error.context, error.problem) if part)
+
+
+def _yaml_hint(error: Any) -> str | None:
+    text = _explain(error)
+    if "\\t" in text or "tab" in text:
+        return "indent with spaces: YAML does not allow tabs as indentation"
+    if "mapping values are not allowed" in text:
+        return "put a text that contains `: ` in quotes, or correct the indentation"
+    if "did not find expected ',' or" in text:
+        return "close the list or mapping, or separate its elements with commas"
+    return None
+
+
+def _code(character: Any) -> int:
+    if isinstance(character, int):
+        return character
+    return ord(character[:1]) if isinstance(character, str) and character else 0

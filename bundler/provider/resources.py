@@ -1,0 +1,161 @@
+"""Resources: descriptors, Markdown with front matter, and the contract of a materializer."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..errors import BundlerError
+from ..paths import normalize
+from ..protocol import schemas
+from ..protocol.documents import Document, describe, front_matter, pointer_step
+from ..protocol.model import Action, Resource
+from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, MARKDOWN, PROTOCOLS, STATIC_KINDS, conversion
+from .sources import Sources
+
+_ID = re.compile(r"[a-z0-9](?:[a-z0-9._/-]*[a-z0-9])?\Z")
+_MAX_ID = 160
+_SCHEMA_IDENTITY = re.compile(r"[a-z0-9][a-z0-9._/-]*/v[1-9][0-9]*\Z")
+_DESCRIPTOR_ENDINGS = (".yaml", ".yml", ".json")
+
+
+def read_resource(sources: Sources, path: str) -> tuple[Document, Resource]:
+    """The Resource whose descriptor or Markdown file lies at `path`, and that file's document.
+
+    Raises the `frontmatter-…` and `resource-…` errors, `parse-failed` and `schema-invalid`. A content file that
+    is missing is noted, not raised.
+    """
+    return _descriptor(sources, path) if path.lower().endswith(_DESCRIPTOR_ENDINGS) else _markdown(sources, path)
+
+
+def check_materializer(sources: Sources, resource: Resource, action: Action, named_in: Document) -> None:
+    """Note what keeps the Action from being the Resource's materializer: effect, runner, contract."""
+    if action.effect != "read":
+        message = f"the materializer {action.path} has effect {action.effect}; read is expected"
+        sources.note(named_in.fault("materializer-effect-invalid", "/materializer", message))
+    if action.runner not in resource.protocol.runners:
+        expected = " or ".join(resource.protocol.runners)
+        message = f"the materializer {action.path} has runner {action.runner}; {expected} is expected"
+        hint = f"name an Action whose runner is {expected}"
+        sources.note(named_in.fault("materializer-runner-invalid", "/materializer", message, hint=hint))
+    elif resource.protocol.contract:
+        with sources.collecting():
+            _check_contract(sources, resource, action, named_in)
+
+
+def _descriptor(sources: Sources, path: str) -> tuple[Document, Resource]:
+    document = sources.document(path)
+    schema = document.value.get("schema") if isinstance(document.value, dict) else None
+    if not isinstance(schema, str) or not schema.startswith(DESCRIPTOR_PREFIX):
+        raise BundlerError(
+            "frontmatter-missing",
+            f"`{path}` is no Resource: its `schema` is no descriptor protocol, and it has no front matter",
+            path=path,
+            hint=f"give it a `schema`, one of: {', '.join(PROTOCOLS)}",
+        )
+    protocol = PROTOCOLS.get(schema)
+    if protocol is None:
+        error = document.fault(
+            "resource-protocol-unsupported",
+            "/schema",
+            f"the descriptor protocol {schema} is not supported",
+        )
+        raise BundlerError(
+            error.code,
+            error.message,
+            hint=conversion(schema),
+            path=path,
+            line=error.diagnostics[0].line,
+            column=error.diagnostics[0].column,
+            pointer="/schema",
+        )
+    schemas.check(document, "resource")
+    value = document.value
+    content = normalize(value["path"]) if "path" in value else None
+    if content is not None:
+        sources.require(content, document, "/path")
+    return document, Resource(
+        id=value["id"],
+        path=path,
+        kind=value["kind"],
+        media_type=value["mediaType"],
+        description=value.get("description"),
+        protocol=protocol,
+        content=content,
+        materializer=normalize(value["materializer"]) if "materializer" in value else None,
+        input=value.get("input"),
+    )
+
+
+def _markdown(sources: Sources, path: str) -> tuple[Document, Resource]:
+    document = front_matter(sources.head(path), path)
+    value: dict[str, Any] = document.value
+    media_key = "media-type" if "media-type" in value else "mediaType"
+    media_type = value.get(media_key, DEFAULT_MEDIA_TYPE)
+    for key, item in (("id", value.get("id")), ("kind", value.get("kind")), (media_key, media_type)):
+        if not isinstance(item, str) or not item:
+            found = f"is {describe(item)}" if key in value else "is missing"
+            raise document.fault("resource-metadata-invalid", pointer_step(key), f"`{key}` {found}; a text is expected")
+    if len(value["id"]) > _MAX_ID or not _ID.match(value["id"]):
+        raise document.fault(
+            "resource-metadata-invalid",
+            "/id",
+            f"`id` is {describe(value['id'])}; an id is expected: lower-case letters, digits and . _ / - between a letter or digit at both ends",
+        )
+    if value["kind"] not in STATIC_KINDS:
+        raise document.fault(
+            "resource-kind-invalid",
+            "/kind",
+            f"`kind` is {describe(value['kind'])}; expected one of: {', '.join(STATIC_KINDS)}",
+        )
+    return document, Resource(
+        id=value["id"],
+        path=path,
+        kind=value["kind"],
+        media_type=media_type,
+        description=None,
+        protocol=MARKDOWN,
+        content=path,
+        materializer=None,
+        input=None,
+    )
+
+
+def _check_contract(sources: Sources, resource: Resource, action: Action, named_in: Document) -> None:
+    """A host Action's schemas: present, identified, self-contained; and the input satisfies its schema."""
+    named = (("inputSchema", action.input_schema), ("outputSchema", action.output_schema))
+    missing = [role for role, path in named if path is None]
+    if missing:
+        raise named_in.fault(
+            "materializer-schema-missing",
+            "/materializer",
+            f"the materializer {action.path} lacks {' and '.join(missing)}",
+        )
+    documents = [sources.document(path) for _, path in named if path is not None]
+    faults = [error for document in documents if (error := _identity_fault(document)) is not None]
+    if faults:
+        raise BundlerError.of(faults)
+    validators = [schemas.compile_schema(document) for document in documents]
+    broken = schemas.value_faults(validators[0], resource.input)
+    if broken:
+        raise BundlerError.of(
+            [
+                named_in.fault(
+                    "resource-input-invalid",
+                    "/input" + pointer,
+                    f"the input breaks {action.input_schema}: `{'/input' + pointer}` {message} ({keyword})",
+                )
+                for keyword, pointer, message in broken
+            ]
+        )
+
+
+def _identity_fault(document: Document) -> BundlerError | None:
+    identity = document.value.get("$id") if isinstance(document.value, dict) else None
+    if isinstance(identity, str) and _SCHEMA_IDENTITY.match(identity):
+        return None
+    return document.fault(
+        "materializer-schema-identity-invalid",
+        "/$id",
+        f"`$id` is {'missing' if identity is None else describe(identity)}; a versioned identity is expected, such as acme.request/v1",
+    )
