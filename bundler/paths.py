@@ -30,6 +30,8 @@ JUNK: tuple[tuple[str, str], ...] = (
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
+# Most paths: nothing in them to normalize or to refuse.
+_ORDINARY = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*(?:/[0-9A-Za-z_][0-9A-Za-z_.-]*)*\Z")
 # Device names that Windows finds in any folder and behind any extension.
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])\Z", re.IGNORECASE)
 _WINDOWS_CHARACTERS = re.compile(r'[<>:"|?*]')
@@ -49,6 +51,8 @@ def normalize(path: str) -> str:
     with `/` or a drive letter, `path-outside-provider` for `..`, and `path-not-portable` for a backslash
     or a control character.
     """
+    if _ORDINARY.match(path):
+        return path
     if path.startswith("/") or _DRIVE.match(path):
         raise BundlerError(
             "absolute-path-forbidden", f"{path!r} is absolute; a path relative to the Provider root is expected"

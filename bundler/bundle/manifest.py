@@ -5,10 +5,10 @@ The bytes are those that other implementations of the protocol write for the sam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..paths import code_unit_key, normalize
 from ..protocol import schemas
@@ -30,8 +30,7 @@ MAX_MANIFEST_BYTES = 128 * 1024 * 1024
 MAX_MANIFEST_VALUES = 2_000_000
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CatalogEntry:
+class CatalogEntry(NamedTuple):
     """A Graph, Action, Resource or schema: its id, its file and that file's digest."""
 
     id: str
@@ -80,33 +79,12 @@ class BundleManifest:
 
 
 def describe(provider: Provider, provider_manifest: str, files: Mapping[str, str]) -> BundleManifest:
-    """The manifest of a Provider whose carried files have these digests. Pure.
-
-    `files` in any order; a path that is missing in it gets the empty text as digest.
-    """
-
-    def entries(named: Iterable[tuple[str, str]]) -> tuple[CatalogEntry, ...]:
-        return tuple(CatalogEntry(name, path, files.get(path, "")) for name, path in named)
-
-    def by_id(named: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        return sorted(named, key=lambda pair: collation_key(pair[0]))
-
-    schemas_by_path: dict[str, str] = {}
-    for action in provider.actions.values():
-        for path in (action.input_schema, action.output_schema):
-            if path is not None:
-                schemas_by_path[path] = path
-    for resource in sorted(provider.resources.values(), key=lambda resource: collation_key(resource.id), reverse=True):
-        if resource.kind == "schema" and resource.content is not None:
-            schemas_by_path[resource.content] = resource.id
+    """The manifest of a Provider whose carried files, in any order, have these digests. Pure."""
     manifest = BundleManifest(
         provider_id=provider.id,
         provider_version=provider.version,
         provider_manifest=provider_manifest,
-        graphs=entries(by_id((graph.id, graph.path) for graph in provider.graphs.values())),
-        actions=entries(by_id((action.id, action.path) for action in provider.actions.values())),
-        resources=entries(by_id((resource.id, resource.path) for resource in provider.resources.values())),
-        schemas=entries((schemas_by_path[path], path) for path in sorted(schemas_by_path, key=collation_key)),
+        **catalogs(provider, files),
         files={path: files[path] for path in sorted(files, key=code_unit_key)},
         graph_dependencies={
             name: provider.graphs[name].dependencies for name in sorted(provider.graphs, key=key_order)
@@ -114,6 +92,30 @@ def describe(provider: Provider, provider_manifest: str, files: Mapping[str, str
         digest="",
     )
     return replace(manifest, digest=digest_of(manifest.to_json()))
+
+
+def catalogs(provider: Provider, files: Mapping[str, str]) -> dict[str, tuple[CatalogEntry, ...]]:
+    """The four catalogs of a Provider; a path that is missing in `files` gets the empty text as digest. Pure."""
+    schema_ids: dict[str, str] = {}
+    for action in provider.actions.values():
+        for path in (action.input_schema, action.output_schema):
+            if path is not None:
+                schema_ids[path] = path
+    # A Resource's id wins over the path; of two Resources with one file the id that sorts first.
+    for resource in sorted(provider.resources.values(), key=lambda resource: collation_key(resource.id), reverse=True):
+        if resource.kind == "schema" and resource.content is not None:
+            schema_ids[resource.content] = resource.id
+    named = {
+        "graphs": [(graph.id, graph.path) for graph in provider.graphs.values()],
+        "actions": [(action.id, action.path) for action in provider.actions.values()],
+        "resources": [(resource.id, resource.path) for resource in provider.resources.values()],
+    }
+    entries = {name: sorted(pairs, key=lambda pair: collation_key(pair[0])) for name, pairs in named.items()}
+    entries["schemas"] = [(schema_ids[path], path) for path in sorted(schema_ids, key=collation_key)]
+    return {
+        name: tuple(CatalogEntry(identity, path, files.get(path, "")) for identity, path in pairs)
+        for name, pairs in entries.items()
+    }
 
 
 def read(data: bytes, path: str = MANIFEST_NAME) -> tuple[BundleManifest, Document]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..errors import BundlerError, Diagnostic
 from ..paths import code_unit_key
@@ -19,8 +20,9 @@ from ..provider.closure import Closure, find_closure
 from ..provider.load import load_provider
 from ..tree import DirectoryTree, Tree
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, PROVIDER_NAME
-from .swap import recover
-from .verify import VerifiedBundle, verify_bundle
+
+if TYPE_CHECKING:
+    from .verify import VerifiedBundle
 
 _BUNDLE = re.compile(rb'"schema"\s*:\s*"agent-graph\.bundle\.')
 
@@ -56,6 +58,8 @@ def open_path(path: str | os.PathLike[str] = PROVIDER_NAME) -> Iterator[Opened]:
     root, name = (place, None) if os.path.isdir(place) else (os.path.dirname(place), os.path.basename(place))
     with DirectoryTree(root) as tree:
         if _is_bundle(tree, name):
+            from .verify import verify_bundle
+
             bundle = verify_bundle(tree)
             yield Opened(
                 root=root,
@@ -82,6 +86,8 @@ def recover_missing(place: str) -> None:
     """Where nothing lies, put back what a build that was killed while it replaced a bundle left beside."""
     folder = place if os.path.basename(place) != MANIFEST_NAME else os.path.dirname(place)
     if not os.path.lexists(folder):
+        from .swap import recover
+
         recover(folder)
 
 
@@ -90,7 +96,7 @@ def check_readable(opened: Opened) -> None:
     faults: list[BundlerError] = []
     for path in opened.files:
         try:
-            opened.tree.open(path).close()
+            opened.tree.check(path)
         except BundlerError as error:
             faults.append(error)
     if faults:

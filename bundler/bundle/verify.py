@@ -29,7 +29,7 @@ from ..provider.closure import Closure, find_closure
 from ..provider.load import load_provider
 from ..tree import CHUNK, Entry, MemoryReader, Reader, Skip, Tree, folders_of, strangers
 from . import manifest as bundle_manifest
-from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest
+from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest, CatalogEntry
 
 #: Bytes of hashed files kept for parsing; what is beyond is read again and hashed again.
 MAX_KEPT_BYTES = 256 * 1024 * 1024
@@ -81,6 +81,10 @@ class ListedTree(Tree):
         listed = self._digests.get(path)
         # What is not listed fails the verification in the end, whatever it holds.
         return reader if listed is None else _CheckedReader(reader, listed)
+
+    def check(self, path: str) -> None:
+        if path not in self._digests:  # a listed file was opened when it was hashed
+            self._tree.check(path)
 
     def files(self, folder: str, skip: Skip = lambda path: False) -> Iterator[str | BundlerError]:
         """Every listed file below the folder: in a bundle what the manifest lists counts, junk or not."""
@@ -182,16 +186,13 @@ def verify_bundle(tree: Tree) -> VerifiedBundle:
     except BundlerError as error:
         raise BundlerError.of([*faults, error]) from None
     closure = find_closure(provider)
-    expected = bundle_manifest.describe(
-        provider, manifest.provider_manifest, {path: manifest.files.get(path, "") for path in closure.paths}
-    )
     # 8. catalogs against what is reachable
-    faults.extend(_catalog_faults(manifest, expected))
+    faults.extend(_catalog_faults(manifest, bundle_manifest.catalogs(provider, manifest.files)))
     # 9. the file set against what is reachable, and what lies there
     faults.extend(_reachable_faults(manifest, closure))
     faults.extend(_disk_faults(entries, manifest))
     # 10. the dependency index
-    faults.extend(_dependency_faults(manifest, expected))
+    faults.extend(_dependency_faults(manifest, provider))
     if faults:
         raise BundlerError.of(_bounded(faults))
     listed.kept.clear()
@@ -232,11 +233,11 @@ def _file_faults(
             yield BundlerError("bundle-file-duplicate", f"{MANIFEST_NAME} lists `{path}` twice", path=path)
             continue
         seen.add(path)
-        hasher = sha256()
         parts: list[bytes] = []
         try:
             with tree.open(path) as reader:
                 keep = path in parsed and reader.size <= min(room, MAX_BYTES)
+                hasher = sha256()
                 for chunk in reader.chunks():
                     hasher.update(chunk)
                     if keep:
@@ -334,8 +335,10 @@ def _identity_faults(tree: ListedTree, manifest: BundleManifest) -> Iterator[Bun
             )
 
 
-def _catalog_faults(manifest: BundleManifest, expected: BundleManifest) -> Iterator[BundlerError]:
-    for name, wanted in expected.catalogs.items():
+def _catalog_faults(
+    manifest: BundleManifest, expected: Mapping[str, tuple[CatalogEntry, ...]]
+) -> Iterator[BundlerError]:
+    for name, wanted in expected.items():
         found = manifest.catalogs[name]
         for entry in sorted(set(wanted) - set(found)):
             yield BundlerError(
@@ -356,7 +359,7 @@ def _catalog_faults(manifest: BundleManifest, expected: BundleManifest) -> Itera
 
 
 def _reachable_faults(manifest: BundleManifest, closure: Closure) -> Iterator[BundlerError]:
-    reachable = set(closure.paths)
+    reachable = {item.path for item in closure.reasons}
     for path in sorted(reachable - set(manifest.files)):
         yield BundlerError(
             "bundle-files-mismatch",
@@ -396,8 +399,9 @@ def _disk_faults(
         )
 
 
-def _dependency_faults(manifest: BundleManifest, expected: BundleManifest) -> Iterator[BundlerError]:
-    found, wanted = manifest.graph_dependencies, expected.graph_dependencies
+def _dependency_faults(manifest: BundleManifest, provider: Provider) -> Iterator[BundlerError]:
+    found = manifest.graph_dependencies
+    wanted = {graph.id: graph.dependencies for graph in provider.graphs.values()}
     for graph in sorted({*found, *wanted}, key=key_order):
         if sorted(found.get(graph, ("-",))) != sorted(wanted.get(graph, ("-",))):
             named, needed = (

@@ -6,6 +6,7 @@ environment failed (disk, permission, a missing library).
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -78,6 +79,9 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line and give its exit status. Nothing of it is a traceback unless AGENT_BUNDLER_DEBUG is set."""
     from .output import print_error, print_usage_error
+
+    # Values of documents hold no cycles: the collector would walk them again and again for nothing.
+    gc.set_threshold(200_000, 20, 20)
 
     options = GlobalOptions()
     for stream in (sys.stdout, sys.stderr):

@@ -128,8 +128,7 @@ def scalar(value: str | float | bool | None) -> str:
 def canonical(value: Json) -> str:
     """The canonical JSON of a value. Raises ValueError for infinities and NaN."""
     parts: list[str] = []
-    # Objects of one shape are common (a manifest's files): their keys are sorted once.
-    orders: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    orders: _Orders = {}
     # What is still to be written, last first: texts as they are, everything else in a 1-tuple.
     pending: list[str | tuple[Json]] = [(value,)]
     while pending:
@@ -138,34 +137,52 @@ def canonical(value: Json) -> str:
             parts.append(item)
             continue
         value = item[0]
-        if isinstance(value, dict):
-            keys = tuple(value)
-            order = orders.get(keys)
-            if order is None:
-                order = orders[keys] = [(key, encode_basestring(key) + ":") for key in sorted(keys, key=key_order)]
-            if not order:
-                parts.append("{}")
-                continue
+        flat = _flat(value, orders)
+        if flat is not None:
+            parts.append(flat)
+        elif isinstance(value, dict):
             rest: list[str | tuple[Json]] = []
-            opening = "{"
-            for key, text in order:
-                rest.append(opening + text)
+            for key, text in _order(value, orders):
+                rest.append("," + text if rest else "{" + text)
                 rest.append((value[key],))
-                opening = ","
             rest.append("}")
             pending.extend(reversed(rest))
-        elif isinstance(value, list | tuple):
-            if not value:
-                parts.append("[]")
+        else:
+            texts = [_flat(element, orders) for element in value]
+            written = [text for text in texts if text is not None]
+            if len(written) == len(texts):
+                parts.append("[" + ",".join(written) + "]")
                 continue
             rest = []
-            opening = "["
-            for element in value:
-                rest.append(opening)
-                rest.append((element,))
-                opening = ","
+            for element, text_or_none in zip(value, texts, strict=True):
+                rest.append("," if rest else "[")
+                rest.append((element,) if text_or_none is None else text_or_none)
             rest.append("]")
             pending.extend(reversed(rest))
-        else:
-            parts.append(scalar(value))
     return "".join(parts)
+
+
+# Objects of one shape are common (a manifest's files): their keys are sorted once, by the keys as they stand.
+_Orders = dict[tuple[str, ...], list[tuple[str, str]]]
+
+
+def _order(value: dict[str, Json], orders: _Orders) -> list[tuple[str, str]]:
+    """An object's keys in canonical order, each with its text."""
+    keys = tuple(value)
+    order = orders.get(keys)
+    if order is None:
+        order = orders[keys] = [(key, encode_basestring(key) + ":") for key in sorted(keys, key=key_order)]
+    return order
+
+
+def _flat(value: Json, orders: _Orders) -> str | None:
+    """The text of a scalar, or of an object of texts; None for what takes more."""
+    kind = value.__class__
+    if kind is dict:
+        try:
+            return "{" + ",".join([text + encode_basestring(value[key]) for key, text in _order(value, orders)]) + "}"
+        except TypeError:  # a member is no text
+            return None
+    if kind is list or kind is tuple:
+        return None if value else "[]"
+    return scalar(value)

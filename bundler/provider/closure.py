@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..paths import code_unit_key
 from ..protocol.model import Action, Graph, Node, Provider, Resource
@@ -20,16 +20,14 @@ Role = Literal["manifest", "catalog", "graph", "action", "resource", "skill", "f
 _ROLES: tuple[Role, ...] = ("manifest", "catalog", "graph", "action", "resource", "skill", "file")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """A file in one of its roles."""
 
     role: Role
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Who names an item, and where in it."""
 
     by: Item | None

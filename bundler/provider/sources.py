@@ -59,7 +59,7 @@ class Sources:
         if path in self._present or path in self.bytes:
             return True
         with self.collecting(named_in, pointer):
-            self.tree.open(path).close()
+            self.tree.check(path)
             self._present.add(path)
             return True
         return False

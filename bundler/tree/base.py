@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 from ..errors import BundlerError
 
@@ -18,8 +17,7 @@ Kind = Literal["file", "folder", "link", "FIFO", "socket", "device"]
 Skip = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a tree: what lies there, links not followed."""
 
     path: str
@@ -43,7 +41,13 @@ def strangers(entries: Iterable[Entry], belongs: Callable[[Entry], bool]) -> Ite
 
 def folders_of(paths: Iterable[str]) -> set[str]:
     """Every folder that leads to one of the paths, the root left out."""
-    return {path[:at] for path in paths for at, character in enumerate(path) if character == "/"}
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
 
 
 class Reader(ABC):
@@ -62,18 +66,24 @@ class Reader(ABC):
     def close(self) -> None:
         """Give back what the reader holds."""
 
-    def chunks(self) -> Iterator[bytes]:
-        """The rest of the file. A file no larger than a chunk is one read."""
+    def chunks(self) -> Iterable[bytes]:
+        """The rest of the file, which must not have been read before. A file smaller than a chunk is one read."""
+        if self.size >= CHUNK:
+            return self._rest(b"")
         # One byte more than the size: a regular file that answers with less has ended there.
-        request = min(self.size, CHUNK - 1) + 1
-        while chunk := self.read(request):
+        data = self.read(self.size + 1)
+        if len(data) == self.size:
+            return (data,) if data else ()
+        return self._rest(data)
+
+    def _rest(self, data: bytes) -> Iterator[bytes]:
+        if data:
+            yield data
+        while chunk := self.read(CHUNK):
             yield chunk
-            if len(chunk) == self.size < request:
-                return
-            request = CHUNK
 
     def read_all(self, limit: int) -> bytes:
-        """The rest of the file; `parse-failed` if it is more than `limit` bytes."""
+        """The whole file; `parse-failed` if it is more than `limit` bytes."""
         if self.size > limit:
             raise too_large(self.path, limit)
         parts: list[bytes] = []
@@ -104,6 +114,10 @@ class Tree(ABC):
         Raises `file-missing` for what is no regular file (the message says what it is),
         `path-symlink-outside-provider`, and `file-read-failed`.
         """
+
+    def check(self, path: str) -> None:
+        """Raise what `open` would raise, if it would."""
+        self.open(path).close()
 
     @abstractmethod
     def files(self, folder: str, skip: Skip = lambda path: False) -> Iterator[str | BundlerError]:

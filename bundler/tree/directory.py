@@ -26,7 +26,10 @@ class FileReader(Reader):
     __slots__ = ("_descriptor",)
 
     def __init__(self, path: str, descriptor: int, status: os.stat_result) -> None:
-        super().__init__(path, status.st_size, bool(status.st_mode & 0o111))
+        # Set here and not by the base class: one of these is made for every file.
+        self.path = path
+        self.size = status.st_size
+        self.executable = status.st_mode & 0o111 != 0
         self._descriptor = descriptor
 
     def read(self, count: int = CHUNK) -> bytes:

@@ -48,7 +48,7 @@ def parse_json(data: bytes, path: str, *, max_values: int = MAX_VALUES) -> Docum
         raise failed(path, f"names the key {scalar(error.key)} twice in one object", line, column) from None
     except _NoNumberError as error:
         raise failed(path, f"contains {error.name}, which is no JSON number") from None
-    finite = _check_json(value, path, max_values)
+    finite = _check(value, path, max_values, "\\u" in text)
     return Document(path=path, value=value, finite=finite, _places=find_places)
 
 
@@ -77,42 +77,32 @@ def _constant(name: str) -> Json:
     raise _NoNumberError(name)
 
 
-def _check_json(value: Json, path: str, max_values: int) -> bool:
-    """Hold the bounds and refuse lone surrogates; whether all numbers are finite."""
+def _check(value: Json, path: str, max_values: int, escapes: bool) -> bool:
+    """Hold the bounds and refuse lone surrogates, which only escapes can make; whether all numbers are finite."""
     finite = True
-    count = 0
+    count = 1
+    depth = 0
     level: list[Json] = [value]
-    for depth in range(MAX_LEVELS + 2):
-        below: list[Json] = []
-        for item in level:
-            count += 1
-            if isinstance(item, dict):
-                for key in item:
-                    _no_surrogate(key, path)
-                below.extend(item.values())
-            elif isinstance(item, list):
-                below.extend(item)
-            elif isinstance(item, str):
-                _no_surrogate(item, path)
-            elif isinstance(item, float) and not math.isfinite(item):
-                finite = False
+    while level:
+        if escapes:
+            _refuse_surrogates(level, path)
+        finite = finite and all(math.isfinite(item) for item in level if item.__class__ is float)
+        containers = [item for item in level if item.__class__ is dict or item.__class__ is list]
+        depth += 1
+        if containers and depth > MAX_LEVELS:
+            raise too_deep(path)
+        level = [below for item in containers for below in (item.values() if item.__class__ is dict else item)]
+        count += len(level)
         if count > max_values:
             raise failed(path, f"holds more than {max_values:,} values")
-        if not below:
-            # The last level may hold empty objects and lists: they count as a level of their own.
-            if depth == MAX_LEVELS and any(isinstance(item, dict | list) for item in level):
-                raise too_deep(path)
-            return finite
-        if depth >= MAX_LEVELS:
-            raise too_deep(path)
-        level = below
-    raise AssertionError("the loop ends at MAX_LEVELS")
+    return finite
 
 
-def _no_surrogate(text: str, path: str) -> None:
-    if not text.isascii():
+def _refuse_surrogates(values: list[Json], path: str) -> None:
+    for value in values:
+        texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
         try:
-            text.encode()
+            "".join(texts).encode()
         except UnicodeEncodeError:
             raise lone_surrogate(path) from None
 

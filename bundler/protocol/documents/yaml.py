@@ -5,7 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+from yaml import MarkedYAMLError
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from yaml.reader import ReaderError
 
 from ...errors import BundlerError
 from ..canonical import Json, number, scalar
@@ -22,6 +34,13 @@ from .value import (
     too_deep,
     too_many,
 )
+
+try:
+    from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined]
+except ImportError:  # told when a document is parsed: everything else works without
+    _HAS_LIBYAML = False
+else:
+    _HAS_LIBYAML = True
 
 _YAML_TAG = "tag:yaml.org,2002:"
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
@@ -77,28 +96,20 @@ def parse_yaml(data: bytes, path: str, *, line: int = 0) -> Document:
 
 
 def _events(text: str, path: str) -> Callable[[], Any]:
-    try:
-        from yaml.cyaml import CParser  # type: ignore[attr-defined]
-    except ImportError:
-        raise BundlerError(
-            "libyaml-missing", f"`{path}` can't be parsed: this PyYAML was built without libyaml"
-        ) from None
-    next_event: Callable[[], Any] = CParser(text).get_event
+    if not _HAS_LIBYAML:
+        raise BundlerError("libyaml-missing", f"`{path}` can't be parsed: this PyYAML was built without libyaml")
+    next_event: Callable[[], Any] = _Parser(text).get_event
     return next_event
 
 
-class _Frame:
-    """A mapping or list that is being read."""
+class _Frame(NamedTuple):
+    """A mapping or list that waits while what it holds is read."""
 
-    __slots__ = ("anchor", "before", "container", "height", "key", "pointer")
-
-    def __init__(self, container: Any, anchor: str | None, before: int, pointer: str) -> None:
-        self.container = container  # a dict or a list
-        self.anchor = anchor
-        self.before = before  # values counted before it
-        self.height = 1  # levels from here down
-        self.key: str | None = None
-        self.pointer = pointer
+    container: Any
+    key: str | None
+    anchor: str | None
+    before: int  # values counted before it
+    pointer: str
 
 
 class _Builder:
@@ -115,20 +126,18 @@ class _Builder:
         self._text = text if text.endswith(("\n", "\r")) else text + "\n"
         self._count = 0
         self._finite = True
-        # Anchor → value, values counted in it, its height; None while it is still open.
-        self._anchors: dict[str, tuple[Json, int, int] | None] = {}
+        # Anchor → value, values counted in it; None while it is still open.
+        self._anchors: dict[str, tuple[Json, int] | None] = {}
 
     def build(self) -> tuple[Json, bool]:
-        import yaml
-
         try:
             return self._build(_events(self._text, self._path)), self._finite
-        except yaml.MarkedYAMLError as error:
+        except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise failed(
                 self._path, f"is not YAML: {_explain(error)}", *self._at(mark), hint=_yaml_hint(error)
             ) from None
-        except yaml.reader.ReaderError as error:
+        except ReaderError as error:
             position = error.position if isinstance(error.position, int) else 0
             before = self._text[:position]
             line, column = before.count("\n"), position - before.rfind("\n")
@@ -142,46 +151,50 @@ class _Builder:
 
     def _build(self, next_event: Callable[[], Any]) -> Json:
         # This loop sees every scalar of every document: what is rare is done in methods.
-        from yaml import (
-            AliasEvent,
-            DocumentStartEvent,
-            MappingEndEvent,
-            MappingStartEvent,
-            ScalarEvent,
-            SequenceEndEvent,
-            SequenceStartEvent,
-        )
-
-        documents = 0
-        root: Json = None
+        swapped, places = bool(self._swap), self._places
         stack: list[_Frame] = []
-        frame: _Frame | None = None
+        # What is being read: a dict with its key, a list, or at first and at last the list of the documents' roots.
+        roots: list[Json] = []
+        container: Any = roots
+        key: str | None = None
+        anchor: str | None = None
+        before = 0
+        pointer = ""
+        documents = 0
         while (event := next_event()) is not None:
-            kind = type(event)
+            kind = event.__class__
             value: Json
-            height = 0
             if kind is ScalarEvent:
                 value = event.value
-                if event.tag is not None or self._swap:
+                if event.tag is not None or swapped:
                     value = self._scalar(event)
                 elif event.implicit[0] and (not value or value[0] in _MAY_BE_NO_TEXT):
                     value = self._plain(value)
                 if value.__class__ is str and not value.isascii():
                     self._refuse_surrogates(value, event)
                 if event.anchor is not None:
-                    self._anchors[event.anchor] = (value, 1, 0)
+                    self._anchors[event.anchor] = (value, 1)
+                size = 1
             elif kind is AliasEvent:
-                value, height = self._alias(event, stack)
+                value, size = self._alias(event, len(stack))
             elif kind is MappingStartEvent or kind is SequenceStartEvent:
-                frame = self._open(event, frame, len(stack), {} if kind is MappingStartEvent else [])
-                stack.append(frame)
+                opened: Any = {} if kind is MappingStartEvent else []
+                is_key = container.__class__ is dict and key is None
+                self._check_opening(event, is_key, len(stack), "map" if kind is MappingStartEvent else "seq")
+                stack.append(_Frame(container, key, anchor, before, pointer))
+                if places is not None and len(stack) > 1:
+                    pointer += pointer_step(len(container) if key is None else key)
+                if places is not None:
+                    self._note(pointer, event)
+                container, key, anchor, before = opened, None, event.anchor, self._count
+                self._count_more(1, event)
                 continue
             elif kind is MappingEndEvent or kind is SequenceEndEvent:
-                closed = stack.pop()
-                value, height = closed.container, closed.height
-                if closed.anchor is not None:
-                    self._anchors[closed.anchor] = (value, self._count - closed.before, height)
-                frame = stack[-1] if stack else None
+                value = container
+                if anchor is not None:
+                    self._anchors[anchor] = (value, self._count - before)
+                container, key, anchor, before, pointer = stack.pop()
+                size = 0  # it was counted, and its place noted, when it opened
             elif kind is DocumentStartEvent:
                 documents += 1
                 if documents > 1:
@@ -189,62 +202,48 @@ class _Builder:
                 continue
             else:
                 continue
-            if frame is None:
-                root = value
-                pointer = ""
-            else:
-                if height >= frame.height:
-                    frame.height = height + 1
-                container = frame.container
-                if container.__class__ is list:
-                    pointer = f"{frame.pointer}/{len(container)}"
-                    container.append(value)
-                elif frame.key is None:
+            if container.__class__ is dict:
+                if key is None:
                     key = value if value.__class__ is str else self._key(value, event)
                     if key in container:
                         raise self._fail(event, f"names the key {scalar(key)} twice in one mapping")
-                    frame.key = key
                     continue
-                else:
-                    pointer = frame.pointer + pointer_step(frame.key) if self._places is not None else ""
-                    container[frame.key] = value
-                    frame.key = None
-            if height == 0 or kind is AliasEvent:  # a container was counted, and its place noted, when it opened
-                self._count += 1
+                if places is not None and size:
+                    self._note(pointer + pointer_step(key), event)
+                container[key] = value
+                key = None
+            else:
+                if places is not None and size:
+                    self._note(f"{pointer}/{len(container)}" if stack else pointer, event)
+                container.append(value)
+            if size:
+                self._count += size
                 if self._count > MAX_VALUES:
                     raise too_many(self._path, *self._at(event.start_mark))
-                if self._places is not None:
-                    self._note(pointer, event)
-        return root
+        return roots[0] if roots else None
 
-    def _open(self, event: Any, parent: _Frame | None, depth: int, container: Any) -> _Frame:
-        if parent is not None and isinstance(parent.container, dict) and parent.key is None:
+    def _check_opening(self, event: Any, is_key: bool, depth: int, tag: str) -> None:
+        """Whether a mapping or list may begin here."""
+        if is_key:
             raise self._fail(event, "has a mapping or list as a key; a text is expected")
         if depth >= MAX_LEVELS:
             raise too_deep(self._path, *self._at(event.start_mark))
-        expected = _YAML_TAG + ("map" if isinstance(container, dict) else "seq")
-        if event.tag is not None and event.tag not in ("!", expected):
+        if event.tag is not None and event.tag not in ("!", _YAML_TAG + tag):
             raise self._fail(event, f"has the tag {event.tag}, which is none of the core schema's for this value")
-        pointer = ""
-        if self._places is not None:
-            if parent is not None:
-                pointer = parent.pointer + (
-                    pointer_step(parent.key) if parent.key is not None else f"/{len(parent.container)}"
-                )
-            self._note(pointer, event)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
-        frame = _Frame(container, event.anchor, self._count, pointer)
-        self._count += 1
+
+    def _count_more(self, size: int, event: Any) -> None:
+        self._count += size
         if self._count > MAX_VALUES:
             raise too_many(self._path, *self._at(event.start_mark))
-        return frame
 
     def _note(self, pointer: str, event: Any) -> None:
         if self._places is not None:
             self._places[pointer] = (event.start_mark.line + self._line, event.start_mark.column + 1)
 
-    def _alias(self, event: Any, stack: list[_Frame]) -> tuple[Json, int]:
+    def _alias(self, event: Any, depth: int) -> tuple[Json, int]:
+        """What is anchored, and how many values that is."""
         try:
             anchored = self._anchors[event.anchor]
         except KeyError:
@@ -253,11 +252,13 @@ class _Builder:
             raise self._fail(
                 event, f"refers to *{event.anchor} inside of what it anchors: the value would contain itself"
             )
-        value, size, height = anchored
-        if len(stack) + height > MAX_LEVELS:
+        value, size = anchored
+        # Counted before it is measured: the bound on values is what bounds the measuring.
+        if self._count + size > MAX_VALUES:
+            raise too_many(self._path, *self._at(event.start_mark))
+        if depth + _levels(value) > MAX_LEVELS:
             raise too_deep(self._path, *self._at(event.start_mark))
-        self._count += size - 1
-        return value, height
+        return anchored
 
     def _plain(self, text: str) -> str | int | float | bool | None:
         value = resolve_plain(text)
@@ -328,6 +329,16 @@ class _Builder:
 
     def _fail(self, event: Any, what: str) -> BundlerError:
         return failed(self._path, what, *self._at(event.start_mark))
+
+
+def _levels(value: Json) -> int:
+    """How many mappings and lists are in each other."""
+    levels = 0
+    level = [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        levels += 1
+        level = [below for item in level for below in (item.values() if isinstance(item, dict) else item)]
+    return levels
 
 
 def _explain(error: Any) -> str:
