@@ -5,7 +5,9 @@ Nothing here touches a file system; links and confinement are `tree`'s.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -70,6 +72,20 @@ def normalize(path: str) -> str:
 def code_unit_key(text: str) -> bytes:
     """Sort key: the order of UTF-16 code units, which is that of JavaScript's own sort."""
     return text.encode("utf-16-be", "surrogatepass")
+
+
+#: Whether the system's functions take texts as UTF-8; elsewhere a locale would decide what a file is called.
+_SYSTEM_IS_UTF_8 = sys.getfilesystemencoding().lower() in ("utf-8", "utf8")
+
+
+def to_system(path: str) -> str | bytes:
+    """The path for calls of the system: its bytes are UTF-8 in every locale."""
+    return path if _SYSTEM_IS_UTF_8 else path.encode("utf-8", "surrogateescape")
+
+
+def from_system(name: str) -> str:
+    """The path that the system's answer means: its bytes read as UTF-8, those that are none kept apart as surrogates."""
+    return name if _SYSTEM_IS_UTF_8 else os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 def printable(path: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from ..errors import BundlerError
+from ..paths import from_system
 from ..tree import DirectoryTree
 from .leaks import FileScan, LeakScanner
 from .manifest import MANIFEST_NAME, PROVIDER_NAME, BundleManifest, describe
@@ -49,14 +50,14 @@ class Folder(Destination):
     """A new folder on disk; modes are 0644 and 0755 whatever the umask. Raises `output-write-failed`."""
 
     def __init__(self, root: str) -> None:
-        self._root = root
+        self._root = os.fsencode(root)
         self._folders = {""}
 
     def write(self, path: str, chunks: Iterable[bytes], executable: bool) -> None:
         self._make_folder(path.rpartition("/")[0])
         mode = 0o755 if executable else 0o644
         try:
-            descriptor = os.open(f"{self._root}/{path}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            descriptor = os.open(self._full(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         except OSError as error:
             raise write_failed(path, error) from None
         try:
@@ -71,11 +72,15 @@ class Folder(Destination):
         finally:
             os.close(descriptor)
 
+    def _full(self, path: str) -> bytes:
+        # Names are UTF-8 whatever the locale; the root is as the system gave it.
+        return self._root + b"/" + path.encode("utf-8", "surrogateescape")
+
     def _make_folder(self, folder: str) -> None:
         if folder in self._folders:
             return
         self._make_folder(folder.rpartition("/")[0])
-        full = f"{self._root}/{folder}"
+        full = self._full(folder)
         try:
             os.mkdir(full)
             os.chmod(full, 0o755)  # noqa: S103 - a bundle is for all to read
@@ -173,7 +178,9 @@ class _Pass:
 
 
 def _roots(plan: Plan) -> tuple[str, ...]:
-    return (plan.tree.given, plan.tree.root) if isinstance(plan.tree, DirectoryTree) else ()
+    if not isinstance(plan.tree, DirectoryTree):
+        return ()
+    return from_system(plan.tree.given), from_system(plan.tree.root)
 
 
 def _leak(plan: Plan, path: str, offset: int) -> BundlerError:

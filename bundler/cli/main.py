@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 from importlib import import_module
+from itertools import pairwise
 
 import click
 
@@ -84,17 +85,13 @@ def run(arguments: list[str]) -> int:
     gc.set_threshold(200_000, 20, 20)
 
     options = GlobalOptions()
+    if "--format=json" in arguments or ["--format", "json"] in map(list, pairwise(arguments)):
+        options.format = "json"  # for faults of the line itself, which end it before its options are read
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # names that the terminal's encoding has not are escaped, not fatal
             stream.reconfigure(errors="backslashreplace")
     try:
-        root.main(
-            arguments,
-            prog_name="agent-bundler",
-            standalone_mode=False,
-            obj=options,
-            color=False if os.environ.get("NO_COLOR") else None,
-        )
+        root.main(arguments, prog_name="agent-bundler", standalone_mode=False, obj=options)
     except click.UsageError as error:
         print_usage_error(options, error)
         return 2

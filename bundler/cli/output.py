@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -64,11 +65,12 @@ def _print_diagnostic(diagnostic: Diagnostic, severity: str, colour: str, hint: 
         where = (
             f"{diagnostic.path}:{diagnostic.line}:{diagnostic.column} " if diagnostic.line else f"{diagnostic.path} "
         )
-    click.echo(
-        f"{click.style(f'{severity}[{diagnostic.code}]', fg=colour, bold=True)} {where}{diagnostic.message}", err=True
-    )
+    # Said here and not left to the context of a command: errors are told after it has ended.
+    unwanted = False if os.environ.get("NO_COLOR") else None
+    label = click.style(f"{severity}[{diagnostic.code}]", fg=colour, bold=True)
+    click.echo(f"{label} {where}{diagnostic.message}", err=True, color=unwanted)
     if hint:
-        click.echo(f"  {click.style('remedy:', bold=True)} {hint}", err=True)
+        click.echo(f"  {click.style('remedy:', bold=True)} {hint}", err=True, color=unwanted)
 
 
 class Progress:
@@ -89,6 +91,7 @@ class Progress:
 
     def done(self) -> None:
         if self._drawn:
+            self._drawn = False
             click.echo("\r\x1b[K", nl=False, err=True)
 
 

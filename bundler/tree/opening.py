@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable
 
 from ..errors import BundlerError
+from ..paths import from_system, to_system
 from .base import Kind, not_a_file
 
 #: Entries of one tree, links to folders expanded: bounds trees in which links multiply folders.
@@ -45,7 +46,7 @@ class ByDescriptor:
         if parent is None:
             return None
         try:
-            return os.open(name or ".", self._FILE, dir_fd=parent)
+            return os.open(to_system(name or "."), self._FILE, dir_fd=parent)
         except OSError as error:
             if error.errno in _LINK_IN_THE_WAY:
                 return None
@@ -60,7 +61,7 @@ class ByDescriptor:
             return None
         try:
             with os.scandir(descriptor) as entries:
-                return [(entry.name, _entry_kind(entry, descriptor)) for entry in entries]
+                return [(from_system(entry.name), _entry_kind(entry, descriptor)) for entry in entries]
         except OSError as error:
             raise unreadable(path, error) from None
 
@@ -70,7 +71,7 @@ class ByDescriptor:
         if parent is None:
             return None
         try:
-            return kind_of(os.stat(name or ".", dir_fd=parent, follow_symlinks=False).st_mode)
+            return kind_of(os.stat(to_system(name or "."), dir_fd=parent, follow_symlinks=False).st_mode)
         except OSError as error:
             raise _absent(path, error, "is a symbolic link that leads to nothing") from None
 
@@ -81,7 +82,8 @@ class ByDescriptor:
         if parent is None:
             raise not_a_file(path, "changed while it was read")
         try:
-            return os.readlink(name, dir_fd=parent)
+            # In the type of the name: bytes only where the system's texts are not UTF-8.
+            return from_system(os.fsdecode(os.readlink(os.fsencode(to_system(name)), dir_fd=parent)))
         except OSError as error:
             if error.errno == errno.EINVAL:
                 return None
@@ -106,7 +108,9 @@ class ByDescriptor:
             self._cut(shared)
             for name in names[shared:]:
                 try:
-                    descriptor = os.open(name, self._FOLDER, dir_fd=self._open[-1] if self._open else self._root)
+                    descriptor = os.open(
+                        to_system(name), self._FOLDER, dir_fd=self._open[-1] if self._open else self._root
+                    )
                 except OSError as error:
                     if error.errno in _LINK_IN_THE_WAY and self._is_link(name):
                         return None
@@ -119,7 +123,9 @@ class ByDescriptor:
     def _is_link(self, name: str) -> bool:
         # A file in a folder's place and a link answer alike.
         try:
-            status = os.stat(name, dir_fd=self._open[-1] if self._open else self._root, follow_symlinks=False)
+            status = os.stat(
+                to_system(name), dir_fd=self._open[-1] if self._open else self._root, follow_symlinks=False
+            )
         except OSError:  # gone in between: the caller reports what opening it answered
             return False
         return stat.S_ISLNK(status.st_mode)

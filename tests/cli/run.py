@@ -44,4 +44,4 @@ def in_process(*arguments: str, cwd: Path | None = None, **environment: str) -> 
         check=False,
         timeout=120,
     )
-    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Result(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))

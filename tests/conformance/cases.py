@@ -37,7 +37,9 @@ def lay_out(case: dict[str, Any], base: Path) -> Path:
     for path, text in case["files"].items():
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(base64.b64decode(text["base64"]) if isinstance(text, dict) else text.replace("{ROOT}", str(root)).encode())
+        file.write_bytes(
+            base64.b64decode(text["base64"]) if isinstance(text, dict) else text.replace("{ROOT}", str(root)).encode()
+        )
     for path, target in case.get("symlinks", {}).items():
         link = root / path
         link.parent.mkdir(parents=True, exist_ok=True)

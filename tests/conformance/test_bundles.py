@@ -32,7 +32,9 @@ def test_tampered_bundle(case: dict[str, Any], tmp_path: Path) -> None:
     raw = None
     for op in case["ops"]:
         raw = _apply(op, output, text) or raw
-    (output / "manifest.json").write_text(json.dumps(text, indent=3, ensure_ascii=False) if raw is None else raw["text"])
+    (output / "manifest.json").write_text(
+        json.dumps(text, indent=3, ensure_ascii=False) if raw is None else raw["text"]
+    )
     code = "ok"
     with DirectoryTree(output) as tree:
         try:

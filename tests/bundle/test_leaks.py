@@ -1,0 +1,136 @@
+"""The source root's absolute path in content: every spelling is found, what only resembles it is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bundler.bundle.leaks import FileScan, LeakScanner
+from bundler.errors import BundlerError
+from bundler.tree import CHUNK
+
+from ..builders import PROVIDER, build_from, minimal, with_files, with_skill, write_out
+
+ROOTS = ["/home/ann/work/provider", "/builds/größe 1/Привет", "/a", "/x/発行", "/srv/🚀 go/p"]
+
+
+def found(root: str, data: bytes) -> int | None:
+    return LeakScanner([root]).find(data)
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda root: root,
+        lambda root: "file://" + root,
+        lambda root: "file://" + quote(root),
+        lambda root: "file://" + quote(root).lower(),
+        lambda root: quote(root, safe="~"),
+        json.dumps,
+        lambda root: json.dumps(root, ensure_ascii=False),
+        lambda root: json.dumps(root).replace("/", "\\/"),
+        lambda root: (
+            json.dumps(root).upper().replace("\\U", "\\u")
+            if root.isascii() is False and root.lower() == root.upper()
+            else root
+        ),
+        lambda root: root.replace("/", "\\"),
+        lambda root: json.dumps(root.replace("/", "\\")),
+        lambda root: quote(root.replace("/", "\\"), safe=""),
+    ],
+)
+def test_every_spelling_is_found(root: str, spell: object) -> None:
+    assert callable(spell)
+    text = spell(root)
+    for after in ("", "/x", '"', " ", ")", ".", ". ", "\n", "\\x", "%2Fx", ":1", "“", "”", "。"):
+        data = b"built in " + text.encode() + after.encode()
+        assert found(root, data) is not None, (text, after)
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
+@pytest.mark.parametrize("after", ["", "/x", "\\x", '"', ". "])
+def test_utf_16_is_found(root: str, encoding: str, after: str) -> None:
+    for separator in ("/", "\\"):
+        text = "built in " + root.replace("/", separator) + after
+        assert found(root, text.encode(encoding)) is not None
+        assert found(root, b"\n" + text.encode(encoding)) is not None  # at an odd offset
+
+
+@pytest.mark.parametrize("after", ["2", "s/x", "_old", "-old", ".old", "é", "%41", "\\u0041", "Z"])
+def test_a_longer_name_is_another_folder(after: str) -> None:
+    root = "/home/ann/work/provider"
+    assert found(root, f"see {root}{after} there".encode()) is None
+    if after.isascii() and "%" not in after and "\\" not in after:
+        assert found(root, f"see {root}{after} there".encode("utf-16-le")) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/home/ann/work", "home/ann/work/provider", "/home/ann/work//provider", "/home/bob/work/provider", "provider"],
+)
+def test_other_paths_are_none(text: str) -> None:
+    assert found("/home/ann/work/provider", text.encode()) is None
+
+
+def test_the_root_of_the_file_system_is_no_leak() -> None:
+    assert found("/", b"/usr/bin/env / /x") is None
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.integers(0, 4000),
+    st.lists(st.integers(1, 700), min_size=1, max_size=12),
+    st.sampled_from(ROOTS),
+    st.sampled_from(["utf-8", "utf-16-le"]),
+)
+def test_chunks_cut_anywhere(before: int, cuts: list[int], root: str, encoding: str) -> None:
+    data = b"ab" * before + root.encode(encoding) + "/x".encode(encoding) + b"yz" * 500
+    whole = found(root, data)
+    scan = FileScan(LeakScanner([root]))
+    at = 0
+    for cut in cuts:
+        scan.feed(data[at : at + cut])
+        at += cut
+    scan.feed(data[at:], final=True)
+    assert scan.found == whole is not None
+
+
+@pytest.mark.parametrize("split", [0, 1, 5, 17])
+def test_a_leak_across_the_chunks_of_a_file(tmp_path: Path, split: int) -> None:
+    root = tmp_path.resolve() / "root"
+    leak = f"{root}/x".encode()
+    write_out(with_skill(big=b"." * (CHUNK - split) + leak + b"." * CHUNK), root)
+    with pytest.raises(BundlerError) as raised:
+        build_from(root, tmp_path / "out")
+    assert raised.value.code == "build-absolute-path-leak"
+    assert raised.value.diagnostics[0].detail["offset"] == CHUNK - split
+
+
+def test_every_file_that_leaks_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "root"
+    files = with_files(
+        minimal(provider_yaml=PROVIDER + f"description: built in {root}\n"),
+        {"a": f"{root}\n", "b": "fine", "c": f"file://{root}/x"},
+    )
+    write_out(files, root)
+    with pytest.raises(BundlerError) as raised:
+        build_from(root, tmp_path / "out")
+    assert [d.path for d in raised.value.diagnostics] == ["a", "c", "provider.yaml"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_root_as_given_and_as_resolved(tmp_path: Path) -> None:
+    base = tmp_path.resolve()
+    (base / "link").symlink_to("real")
+    for text in (f"{base}/link/x", f"{base}/real/x"):
+        write_out(with_files(minimal(), {"a": text}), base / "real")
+        with pytest.raises(BundlerError) as raised:
+            build_from(base / "link", base / "out")
+        assert raised.value.code == "build-absolute-path-leak"

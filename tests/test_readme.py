@@ -1,0 +1,63 @@
+"""What the README shows works as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bundler.cli.main import run
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(ROOT / "templates" / "provider", tmp_path / "my-provider")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_python_example(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("example/release sha256:")
+    (here / "out" / "extra").write_text("x")
+    exec(
+        compile(code[code.index('with DirectoryTree("out")') :], "README.md", "exec"),
+        __import__("bundler").__dict__
+        | {name: getattr(__import__("bundler"), name) for name in ("BundlerError", "DirectoryTree", "verify_bundle")},
+    )
+    assert capsys.readouterr().out == "bundle-files-mismatch ['extra']\n"
+
+
+def test_the_command_lines(here: Path) -> None:
+    """Each line that is indented and begins with the command, in their order."""
+    lines = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    agent-bundler ")]
+    assert len(lines) >= 10
+    lines.sort(key=lambda line: "build --check" in line)  # the others come first here: they make what it compares with
+    for line in lines:
+        command, _, target = line.partition(">")
+        arguments = shlex.split(command.replace("PATH", "codes.yaml"))[1:]
+        code = "from bundler.cli.main import main; main()"
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False)
+        assert done.returncode == 0, (line, done.stderr)
+        if target:
+            Path(target.strip()).write_bytes(done.stdout)
+    done = subprocess.run(["sha256sum", "--check", "--quiet", "../list"], cwd="out", check=False)
+    assert done.returncode == 0
+
+
+def test_what_it_names_is_there() -> None:
+    for name in re.findall(r"\]\(([A-Z]+\.md)\)", README):
+        assert (ROOT / name).is_file()
+    for name in ("scripts/quickstart", "scripts/test"):
+        assert os.access(ROOT / name, os.X_OK)
+    assert run(["--version"]) == 0
