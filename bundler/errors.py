@@ -15,6 +15,7 @@ Severity = Literal["info", "warning", "error"]
 ENVIRONMENT_CODES: Mapping[str, str] = {
     "output-write-failed": "free space or mend the permissions of the folder; what was there before is untouched",
     "libyaml-missing": "install a PyYAML wheel that contains libyaml, or libyaml's headers before you build PyYAML from source",
+    "environment-failed": "mend what the system names, such as a current folder that is gone or a full disk",
     "internal-error": "this is a fault of agent-bundler: run the command again with AGENT_BUNDLER_DEBUG=1 and report what it prints",
     "installation-incomplete": "reinstall agent-graph-bundler: a file that belongs to it is missing",
 }
@@ -62,6 +63,7 @@ CODES: Mapping[str, str | None] = {
     "materializer-schema-missing": "give the materializer both inputSchema and outputSchema",
     "materializer-schema-identity-invalid": "give the schema an `$id` such as `acme.request/v1`",
     "schema-reference-external": "copy what is referenced into the schema (`$defs`): nothing is ever fetched or opened",
+    "schema-limit-exceeded": "simplify the schema: fewer references and alternatives inside of each other",
     "code-catalog-code-duplicate": "list each code once",
     "code-document-dynamic": "name a static Resource as document",
     "route-reason-code-missing": "add the code to the Code Catalog, with kind route-reason",

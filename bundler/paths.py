@@ -11,23 +11,33 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from .errors import BundlerError
 
-#: What is left out of a Skill folder, and what it is (one table: build, evaluation and reports use it).
-JUNK: tuple[tuple[str, str], ...] = (
-    (".DS_Store", "macOS folder settings"),
-    ("._*", "macOS resource fork"),
-    ("Thumbs.db", "Windows thumbnails"),
-    ("__pycache__", "Python bytecode"),
-    ("*.pyc", "Python bytecode"),
-    (".git", "git's own files"),
-    (".*.sw[a-p]", "editor's swap file"),
-    ("*.sw[op]", "editor's swap file"),
-    ("*.kate-swp", "editor's swap file"),
-    (".#*", "editor's lock file"),
-    ("#*#", "editor's autosave file"),
-    ("*~", "editor's backup file"),
+
+class Junk(NamedTuple):
+    """A kind of file that belongs to nobody's work: `remade` says that its maker makes it again by itself."""
+
+    pattern: str
+    what: str
+    remade: bool
+
+
+#: What is left out of a Skill folder (one table: build, evaluation and reports use it).
+JUNK = (
+    Junk(".DS_Store", "macOS folder settings", True),
+    Junk("._*", "macOS resource fork", True),
+    Junk("Thumbs.db", "Windows thumbnails", True),
+    Junk("__pycache__", "Python bytecode", True),
+    Junk("*.pyc", "Python bytecode", True),
+    Junk(".git", "git's own files", False),
+    Junk(".*.sw[a-p]", "editor's swap file", False),
+    Junk("*.sw[op]", "editor's swap file", False),
+    Junk("*.kate-swp", "editor's swap file", False),
+    Junk(".#*", "editor's lock file", False),
+    Junk("#*#", "editor's autosave file", False),
+    Junk("*~", "editor's backup file", False),
 )
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -36,6 +46,8 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _ORDINARY = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*(?:/[0-9A-Za-z_][0-9A-Za-z_.-]*)*\Z")
 # Device names that Windows finds in any folder and behind any extension.
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])\Z", re.IGNORECASE)
+# What a path must hold to be worth a closer look; most hold none of it.
+_SUSPECT = re.compile(r"[\x00-\x1f\x7f\\]|[. ](?:/|\Z)|(?:\A|/)(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 _WINDOWS_CHARACTERS = re.compile(r'[<>:"|?*]')
 
 #: The longest path that Windows takes unless long paths are enabled.
@@ -89,17 +101,20 @@ def from_system(name: str) -> str:
 
 
 def printable(path: str) -> str:
-    """The path for messages and JSON: bytes of a name that are no UTF-8 are spelled out."""
-    return path.encode("utf-8", "backslashreplace").decode()
+    """The path for messages and JSON: control characters, and bytes that are no UTF-8, are spelled out."""
+    text = path.encode("utf-8", "backslashreplace").decode()
+    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
 
 
-def junk(name: str) -> str | None:
-    """What kind of junk a file or folder of this name is, by the table `JUNK`; None for anything else."""
-    return next((what for pattern, what in JUNK if fnmatchcase(name, pattern)), None)
+def junk(name: str) -> Junk | None:
+    """The kind of junk that a file or folder of this name is; None for anything else."""
+    return next((kind for kind in JUNK if fnmatchcase(name, kind.pattern)), None)
 
 
 def unportable(path: str) -> str | None:
     """Why some system cannot hold this relative path (`path-not-portable`); None if all can."""
+    if path.isascii() and not _SUSPECT.search(path):
+        return None
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -124,8 +139,8 @@ def windows_character(path: str) -> str | None:
 
 def windows_length(provider: str, path: str) -> int:
     """The length of the installed file's absolute path under a typical site-packages of Windows, in UTF-16 code units."""
-    installed = f"{TYPICAL_INSTALL_PREFIX}/p_{provider}/bundle/{path}"
-    return len(code_unit_key(installed)) // 2
+    inside = len(path) if path.isascii() else len(code_unit_key(path)) // 2
+    return len(TYPICAL_INSTALL_PREFIX) + len(f"/p_{provider}/bundle/") + inside
 
 
 def fold(path: str) -> str:

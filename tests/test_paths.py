@@ -123,7 +123,9 @@ def test_a_normal_path_has_neither_dots_nor_empty_segments(segments: list[str]) 
     ],
 )
 def test_what_is_junk_and_what_it_is(name: str, what: str) -> None:
-    assert junk(name) == what
+    kind = junk(name)
+    assert kind is not None
+    assert kind.what == what
 
 
 @pytest.mark.parametrize(
@@ -158,9 +160,9 @@ def test_what_is_no_junk(name: str) -> None:
 
 
 def test_every_pattern_of_the_table_says_what_it_is() -> None:
-    patterns = [pattern for pattern, _ in JUNK]
+    patterns = [kind.pattern for kind in JUNK]
     assert len(set(patterns)) == len(patterns)
-    assert all(pattern and what for pattern, what in JUNK)
+    assert all(kind.pattern and kind.what for kind in JUNK)
 
 
 # Names that some system cannot hold

@@ -182,6 +182,43 @@ def test_files_pass_over_what_is_to_be_skipped(root: Path) -> None:
         assert list(tree.files("", lambda path: path in ("a/pipe", "a/b"))) == []
 
 
+@pytest.mark.parametrize("target", ["nowhere/../a/b/file", "a/b/file/../file", "a/b/file/", "a/b/file/.", "a/b/none"])
+def test_links_that_the_system_finds_dangling_are_missing(root: Path, target: str) -> None:
+    (root / "z").mkdir()
+    (root / "z" / "link").symlink_to("../" + target)
+    assert error_of(root, "z/link").code == "file-missing"
+    with DirectoryTree(root) as tree:
+        assert names(tree, "z") == ["!z/link"]
+
+
+def test_a_link_bomb_ends_soon(root: Path) -> None:
+    (root / "d0").mkdir()
+    for level in range(1, 9):
+        (root / f"d{level}").mkdir()
+        for copy in range(10):
+            (root / f"d{level}" / str(copy)).symlink_to(f"../d{level - 1}")
+    with DirectoryTree(root) as tree:
+        last = list(tree.files("d8"))[-1]
+    assert isinstance(last, BundlerError)
+    assert last.code == "tree-limit-exceeded"
+
+
+def test_folders_that_are_not_asked_for_are_not_looked_into(root: Path) -> None:
+    (root / "closed").mkdir(0)
+    with DirectoryTree(root) as tree:
+        found = [entry.path for entry in tree.entries(lambda folder: folder == "a")]
+        assert found == ["a", "closed", "a/b"]
+
+
+def test_a_tree_knows_whether_its_root_was_replaced(root: Path) -> None:
+    with DirectoryTree(root) as tree:
+        assert not tree.replaced
+        root.rename(root.parent / "moved")
+        replaced = tree.replaced
+        root.mkdir()
+        assert (replaced, tree.replaced) in ((True, True), (False, False))  # by names every call looks again
+
+
 def test_links_that_multiply_folders_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directory, "MAX_ENTRIES", 2000)
     for level in range(30):

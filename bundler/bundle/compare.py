@@ -21,9 +21,11 @@ def differences(tree: Tree, manifest: BundleManifest, executable: Set[str]) -> I
     kinds = dict.fromkeys(folders_of(expected), "folder") | dict.fromkeys(expected, "file")
     entries = list(tree.entries())
     for entry in strangers(entries, lambda entry: kinds.get(entry.path) == entry.kind):
-        what = junk(entry.path.rpartition("/")[2])
+        kind = junk(entry.path.rpartition("/")[2])
         path = printable(entry.path)
-        yield _difference(path, f"the {entry.kind} `{path}` is not part of the bundle" + (f" ({what})" if what else ""))
+        yield _difference(
+            path, f"the {entry.kind} `{path}` is not part of the bundle" + (f" ({kind.what})" if kind else "")
+        )
     found = {entry.path for entry in entries if entry.kind == "file"}
     for path, listed in expected.items():
         if path not in found:

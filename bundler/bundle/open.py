@@ -6,10 +6,11 @@ manifest.json is a bundle however it is named: its provider manifest never loads
 
 from __future__ import annotations
 
+import json
 import os
-import re
+import posixpath
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,8 @@ from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, PROVIDER_NAME
 if TYPE_CHECKING:
     from .verify import VerifiedBundle
 
-_BUNDLE = re.compile(rb'"schema"\s*:\s*"agent-graph\.bundle\.')
+# How often a bundle is read again that is replaced meanwhile.
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +58,10 @@ def open_path(path: str | os.PathLike[str] = PROVIDER_NAME) -> Iterator[Opened]:
     place = os.path.abspath(os.fspath(path))
     recover_missing(place)
     root, name = (place, None) if os.path.isdir(place) else (os.path.dirname(place), os.path.basename(place))
-    with DirectoryTree(root) as tree:
+    with ExitStack() as stack:
+        tree = stack.enter_context(DirectoryTree(root))
         if _is_bundle(tree, name):
-            from .verify import verify_bundle
-
-            bundle = verify_bundle(tree)
+            bundle = stack.enter_context(open_bundle(root))
             yield Opened(
                 root=root,
                 tree=bundle.tree,
@@ -80,6 +81,29 @@ def open_path(path: str | os.PathLike[str] = PROVIDER_NAME) -> Iterator[Opened]:
             bundle=None,
             warnings=tuple(warnings),
         )
+
+
+@contextmanager
+def open_bundle(folder: str) -> Iterator[VerifiedBundle]:
+    """The verified bundle in a folder; its tree is open inside the block. Raises what verifying raises.
+
+    A bundle that a build replaces while it is read is read again.
+    """
+    from .verify import verify_bundle
+
+    with ExitStack() as stack:
+        for _ in range(_TRIES):
+            tree = stack.enter_context(DirectoryTree(folder))
+            try:
+                bundle = verify_bundle(tree)
+                break
+            except BundlerError:
+                if not tree.replaced:
+                    raise
+        else:
+            tree = stack.enter_context(DirectoryTree(folder))
+            bundle = verify_bundle(tree)
+        yield bundle
 
 
 def recover_missing(place: str) -> None:
@@ -111,10 +135,12 @@ def _is_bundle(tree: DirectoryTree, name: str | None) -> bool:
         if error.code == "file-missing":
             return False
         raise  # what can't be read may be a bundle's: it is not passed by
-    if not _BUNDLE.search(data):
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        # Something else's, or a bundle's that was damaged: then the word is in it.
+        return b"agent-graph.bundle." in data and name in (None, MANIFEST_NAME, PROVIDER_NAME)
+    if not isinstance(value, dict) or not str(value.get("schema")).startswith("agent-graph.bundle."):
         return False
-    if name in (None, MANIFEST_NAME):
-        return True
-    return (
-        re.search(rb'"providerManifest"\s*:\s*"(?:\./)?' + re.escape(os.fsencode(str(name))) + rb'"', data) is not None
-    )
+    named = value.get("providerManifest")
+    return name in (None, MANIFEST_NAME) or not isinstance(named, str) or name == posixpath.normpath(named)

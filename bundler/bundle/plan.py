@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..errors import BundlerError, Diagnostic
-from ..paths import (
-    WINDOWS_PATH_LIMIT,
-    code_unit_key,
-    collisions,
-    printable,
-    unportable,
-    windows_character,
-    windows_length,
-)
+from ..paths import code_unit_key, to_system
 from ..protocol.documents import parse_yaml
 from ..protocol.emit import provider_yaml
 from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..tree import Tree
 from .manifest import MANIFEST_NAME, MAX_FILES, PROVIDER_NAME
+from .names import portability_faults, portability_warnings
+from .verify import ListedTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,92 +70,46 @@ def make_plan(tree: Tree, provider: Provider) -> Plan:
         closure=closure,
         files=tuple(files),
         generated={PROVIDER_NAME: text.encode()},
-        warnings=tuple(_warnings(provider, files)),
+        warnings=tuple(portability_warnings(provider, files)),
     )
 
 
-def portability_faults(files: list[str]) -> list[BundlerError]:
-    """`path-not-portable` and `path-collision` for the paths of a bundle."""
-    faults = [
-        BundlerError(
-            "path-not-portable", f"`{printable(path)}` can't be a file on every system: {reason}", path=printable(path)
-        )
-        for path in files
-        if (reason := unportable(path)) is not None
-    ]
-    for first, second in collisions([*files, MANIFEST_NAME]):
-        how = "case" if first.lower() == second.lower() else "Unicode form or case"
-        faults.append(
-            BundlerError(
-                "path-collision",
-                f"`{first}` and `{second}` differ only in {how}: some systems hold one file for both",
-                path=second,
-                detail={"other": first},
-            )
-        )
-    return faults
-
-
-def check_output(tree_root: str, plan: Plan, output: str) -> None:
+def check_output(plan: Plan, output: str) -> None:
     """Raises `build-output-overlaps-source` where the output would touch what the bundle is made from.
 
-    `tree_root` is the source root with links resolved, `output` an absolute path.
+    Compared are real places, so that no link leads around the check. `output` is an absolute path.
     """
-    target = os.path.realpath(output)
+    if not plan.tree.roots:
+        return
+    root, target = os.path.realpath(plan.tree.roots[0]), os.path.realpath(output)
 
     def refuse(why: str) -> BundlerError:
         return BundlerError("build-output-overlaps-source", f"the output {output} {why}", path=output)
 
-    if target == tree_root:
+    if target == root:
         raise refuse("is the Provider root")
-    if tree_root.startswith(target.rstrip(os.sep) + os.sep):
+    if _within(root, target):
         raise refuse("is a folder above the Provider root")
-    if not target.startswith(tree_root + os.sep):
-        return
-    inside = target[len(tree_root) + 1 :].replace(os.sep, "/")
+    if not _within(target, root):
+        return  # links lead to places inside the root only
+    if isinstance(plan.tree, ListedTree):
+        raise refuse("lies in the bundle that it is built from, to which everything in it belongs")
+    skills = {skill.rpartition("/")[0] for skill in plan.provider.skills} - {""}
+    places: dict[str, str] = {}
     for path in plan.files:
-        if path == inside or path.startswith(inside + "/"):
+        folder, _, name = path.rpartition("/")
+        if folder not in places:
+            places[folder] = os.path.realpath(os.path.join(root, os.fsdecode(to_system(folder))))
+            skill = next((skill for skill in skills if f"{folder}/".startswith(f"{skill}/")), None)
+            if skill is not None and (target == places[folder] or _within(target, places[folder])):
+                raise refuse(f"lies in the Skill folder `{skill}`, which the bundle carries whole")
+        place = os.path.join(places[folder], os.fsdecode(to_system(name)))
+        place = os.path.realpath(place) if os.path.islink(place) else place
+        if place == target or _within(place, target):
             raise refuse(f"holds `{path}`, which the bundle carries")
-        if inside.startswith(path + "/"):
+        if _within(target, place):
             raise refuse(f"lies below `{path}`, which is a file that the bundle carries")
-    for skill in plan.provider.skills:
-        folder = skill.rpartition("/")[0]
-        real = os.path.realpath(os.path.join(tree_root, folder))
-        if folder and (f"{inside}/".startswith(f"{folder}/") or f"{target}{os.sep}".startswith(real + os.sep)):
-            raise refuse(f"lies in the Skill folder `{folder}`, which the bundle carries whole")
 
 
-def name_warnings(provider: Provider, closure: Closure) -> list[Diagnostic]:
-    """Names that only some systems cannot hold, and (as warnings, before a build) those that it would refuse."""
-    files = closure.paths
-    refused = [replace(fault.diagnostics[0], severity="warning") for fault in portability_faults(files)]
-    return [*refused, *_warnings(provider, files)]
-
-
-def _warnings(provider: Provider, files: list[str]) -> list[Diagnostic]:
-    warnings = []
-    slug = provider.id.replace("/", "_")
-    for path in [*files, MANIFEST_NAME]:
-        length = windows_length(slug, path)
-        if length > WINDOWS_PATH_LIMIT:
-            warnings.append(
-                Diagnostic(
-                    code="path-long",
-                    severity="warning",
-                    path=path,
-                    message=f"`{path}` is {length} characters long once installed on a typical Windows host; {WINDOWS_PATH_LIMIT} is its limit",
-                    hint="shorten the path, or tell Windows users to enable long paths",
-                )
-            )
-        character = windows_character(path)
-        if character is not None:
-            warnings.append(
-                Diagnostic(
-                    code="path-not-portable",
-                    severity="warning",
-                    path=path,
-                    message=f"`{path}` contains `{character}`, which Windows cannot hold in a name",
-                    hint="rename the file if the Provider is meant for Windows too",
-                )
-            )
-    return warnings
+def _within(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)

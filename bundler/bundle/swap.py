@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -27,6 +28,7 @@ from ..tree import DirectoryTree, folders_of
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, read
 
 _NEW, _OLD = ".new", ".old"
+_OURS = re.compile(r"[0-9a-f]{16}\.(?:new|old)")
 # How often a change of the target is tried again when others change it at the same time.
 _TRIES = 100
 
@@ -39,25 +41,32 @@ def replacing(target: str) -> Iterator[str]:
     replace, `output-write-failed` if the system refuses. After an error nothing has changed.
     """
     target = os.path.realpath(target)
+    made = _missing_folders(os.path.dirname(target))
     try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        recover(target)
-        staged, lock = _stage(target)
-    except OSError as error:
-        raise write_failed(target, error) from None
-    try:
-        yield staged
         try:
-            os.chmod(staged, 0o755)  # noqa: S103 - a bundle is for all to read
-            flush(staged)
-            _place(staged, target)
-            _flush_folder(os.path.dirname(target))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            recover(target)
+            staged, lock = _stage(target)
         except OSError as error:
             raise write_failed(target, error) from None
-    finally:
-        # Nothing if it was renamed; after an exchange, the old bundle.
-        _remove(staged)
-        os.close(lock)
+        try:
+            yield staged
+            try:
+                os.chmod(staged, 0o755)  # noqa: S103 - a bundle is for all to read
+                flush(staged)
+                _place(staged, target)
+                _flush_folder(os.path.dirname(target))
+            except OSError as error:
+                raise write_failed(target, error) from None
+        finally:
+            # Nothing if it was renamed; after an exchange, the old bundle.
+            _remove(staged)
+            os.close(lock)
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):  # somebody put something there
+                os.rmdir(folder)
+        raise
 
 
 def recover(target: str) -> None:
@@ -65,7 +74,7 @@ def recover(target: str) -> None:
     target = os.path.realpath(target)
     parent, key = os.path.dirname(target), _key(target)
     try:
-        names = sorted(name for name in os.listdir(parent) if name.startswith(key))
+        names = [name for name in os.listdir(parent) if name.startswith(key) and _OURS.fullmatch(name[len(key) :])]
     except OSError:
         return  # no folder, nothing left
     # The old folder first: where the target is missing, a build was killed between its two renames.
@@ -125,12 +134,10 @@ def _not_replaceable(target: str) -> str | None:
     listed = {MANIFEST_NAME, *manifest.files}
     folders = folders_of(listed)
     for entry in entries:
-        if (
-            entry.path in listed
-            or (entry.kind == "folder" and entry.path in folders)
-            or any(map(junk, entry.path.split("/")))
-        ):
+        if entry.path in listed or (entry.kind == "folder" and entry.path in folders):
             continue
+        if any(kind is not None and kind.remade for kind in map(junk, entry.path.split("/"))):
+            continue  # what a system left there and makes again
         return f"it is a bundle that also holds the {entry.kind} `{entry.path}`, which would be lost"
     return None
 
@@ -140,7 +147,8 @@ def _stage(target: str) -> tuple[str, int]:
     for _ in range(_TRIES):
         staged = os.path.join(parent, f"{key}{secrets.token_hex(8)}{_NEW}")
         os.mkdir(staged)
-        os.chmod(staged, 0o700)
+        with suppress(FileNotFoundError):  # another build took it for a leftover before it was locked
+            os.chmod(staged, 0o700)
         lock = _lock(staged)
         if lock is not None:
             return staged, lock
@@ -223,19 +231,26 @@ def _key(target: str) -> str:
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder of ours; another process may be at it too."""
+    """Remove a folder of ours; another process may be at it too. What can't be removed the next build tries again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if os.path.lexists(folder):  # a bundle whose folders were made read-only
+        pending = [folder]
+        while pending:
+            place = pending.pop()
+            with suppress(OSError):
+                os.chmod(place, 0o700)
+                with os.scandir(place) as entries:
+                    pending.extend(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+        shutil.rmtree(folder, ignore_errors=True)
 
-    def again(function: object, path: str, error: BaseException) -> None:
-        if isinstance(error, FileNotFoundError):
-            return
-        with suppress(OSError):  # a read-only folder within: what stays is cleared by the next build
-            os.chmod(os.path.dirname(path), 0o700)
-            os.unlink(path)
 
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=again)
-    else:
-        shutil.rmtree(folder, onerror=lambda function, path, info: again(function, path, info[1]))
+def _missing_folders(folder: str) -> list[str]:
+    """The folder and those above it that are not there yet, the deepest first."""
+    missing = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    return missing
 
 
 def _flush_folder(path: str) -> None:
@@ -248,10 +263,12 @@ def _flush_folder(path: str) -> None:
 
 def write_failed(path: str, error: OSError) -> BundlerError:
     """`output-write-failed`: what could not be written, and why."""
-    reason = (
-        "no space is left on the disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else os.strerror(error.errno or 0)
-    )
-    return BundlerError("output-write-failed", f"`{path}` can't be written: {reason}", path=path)
+    reason, hint = os.strerror(error.errno or 0), None
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason = "no space is left on the disk"
+    elif error.errno == errno.EBUSY:
+        reason, hint = "it is in use, as a mounted folder is", "choose a folder inside of the mounted one"
+    return BundlerError("output-write-failed", f"`{path}` can't be written: {reason}", path=path, hint=hint)
 
 
 # What Python's os module lacks, from the C library; each says False where the system has it not.

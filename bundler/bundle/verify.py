@@ -16,7 +16,7 @@ from __future__ import annotations
 import codecs
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from hashlib import sha256
 
 from ..errors import BundlerError, Diagnostic
@@ -95,8 +95,12 @@ class ListedTree(Tree):
                 break
             yield path
 
-    def entries(self) -> Iterator[Entry]:
-        return self._tree.entries()
+    def entries(self, descend: Callable[[str], bool] = lambda folder: True) -> Iterator[Entry]:
+        return self._tree.entries(descend)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return self._tree.roots
 
     def describe(self, path: str) -> str:
         return self._tree.describe(path)
@@ -225,6 +229,7 @@ def _file_faults(
 ) -> Iterator[BundlerError]:
     """Read and hash every listed file, in the order listed; keep what will be parsed."""
     parsed = {entry.path for catalog in manifest.catalogs.values() for entry in catalog} | {manifest.provider_manifest}
+    spellings = {fold(entry.path): entry.path for entry in entries if entry.path not in manifest.files}
     room = MAX_KEPT_BYTES
     seen: set[str] = set()
     for file in files:
@@ -243,7 +248,7 @@ def _file_faults(
                     if keep:
                         parts.append(chunk)
         except BundlerError as error:
-            yield _why_missing(path, error, manifest, entries) if error.code == "file-missing" else error
+            yield _why_missing(path, error, spellings) if error.code == "file-missing" else error
             continue
         actual = "sha256:" + hasher.hexdigest()
         if actual != file["digest"]:
@@ -292,17 +297,14 @@ def _normalized(data: bytes, form: str) -> bytes:
         return data
 
 
-def _why_missing(path: str, error: BundlerError, manifest: BundleManifest, entries: list[Entry]) -> BundlerError:
+def _why_missing(path: str, error: BundlerError, spellings: Mapping[str, str]) -> BundlerError:
     """The same error, with the file that lies there under another spelling of the name."""
-    for entry in entries:
-        if entry.path != path and entry.path not in manifest.files and fold(entry.path) == fold(path):
-            how = "case" if entry.path.lower() == path.lower() else "Unicode form"
-            return BundlerError(
-                error.code,
-                f"`{path}` does not exist; `{printable(entry.path)}` does, whose name differs only in {how}",
-                path=path,
-            )
-    return error
+    other = spellings.get(fold(path))
+    if other is None:
+        return error
+    how = "case" if other.lower() == path.lower() else "Unicode form"
+    message = f"`{path}` does not exist; `{printable(other)}` does, whose name differs only in {how}"
+    return BundlerError(error.code, message, path=path)
 
 
 def _catalog_file_faults(manifest: BundleManifest) -> Iterator[BundlerError]:
@@ -392,10 +394,10 @@ def _disk_faults(
                 path=path,
             )
             continue
-        what = junk(entry.path.rpartition("/")[2])
-        kind = entry.kind + (f", {what}" if what else "")
+        kind = junk(entry.path.rpartition("/")[2])
+        what = entry.kind + (f", {kind.what}" if kind else "")
         yield BundlerError(
-            "bundle-files-mismatch", f"`{path}` lies in the bundle and is not part of it ({kind})", path=path
+            "bundle-files-mismatch", f"`{path}` lies in the bundle and is not part of it ({what})", path=path
         )
 
 

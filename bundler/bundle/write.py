@@ -12,7 +12,6 @@ from hashlib import sha256
 
 from ..errors import BundlerError
 from ..paths import from_system
-from ..tree import DirectoryTree
 from .leaks import FileScan, LeakScanner
 from .manifest import MANIFEST_NAME, PROVIDER_NAME, BundleManifest, describe
 from .plan import Plan, check_output
@@ -96,7 +95,7 @@ def write_bundle(
 
     Raises `build-absolute-path-leak` with every file that holds the root's path, and what reading raises.
     """
-    scanner = LeakScanner(_roots(plan))
+    scanner = LeakScanner(map(from_system, plan.tree.roots))
     digests: dict[str, str] = {}
     leaks: list[BundlerError] = []
     size = 0
@@ -139,8 +138,7 @@ def build(
 
 def check_target(plan: Plan, target: str) -> None:
     """Everything that makes `build` refuse an output before it writes."""
-    if isinstance(plan.tree, DirectoryTree):
-        check_output(plan.tree.root, plan, target)
+    check_output(plan, target)
     check_replaceable(target)
 
 
@@ -177,14 +175,8 @@ class _Pass:
         self.leak = scan.found
 
 
-def _roots(plan: Plan) -> tuple[str, ...]:
-    if not isinstance(plan.tree, DirectoryTree):
-        return ()
-    return from_system(plan.tree.given), from_system(plan.tree.root)
-
-
 def _leak(plan: Plan, path: str, offset: int) -> BundlerError:
-    roots = " or ".join(dict.fromkeys(_roots(plan)))
+    roots = " or ".join(dict.fromkeys(plan.tree.roots))
     return BundlerError(
         "build-absolute-path-leak",
         f"`{path}` holds the absolute path of the source, {roots}, at byte {offset}",

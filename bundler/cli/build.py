@@ -9,7 +9,7 @@ import click
 
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import Progress, plural, print_json, print_warnings, size_text
+from .output import Progress, echo, plural, print_json, size_text, warn
 
 if TYPE_CHECKING:
     from ..bundle.manifest import BundleManifest
@@ -33,7 +33,7 @@ def command(options: GlobalOptions, output: str, dry_run: bool, check: bool) -> 
         raise click.UsageError("--dry-run and --check exclude each other")
     with options.open() as opened:
         plan = make_plan(opened.tree, opened.provider)
-        print_warnings(options, [*opened.warnings, *plan.warnings])
+        warn(options, [*opened.warnings, *plan.warnings])
         progress = Progress(options, "checking" if dry_run or check else "building")
         try:
             if dry_run:
@@ -52,7 +52,7 @@ def _show_result(options: GlobalOptions, manifest: BundleManifest, output: str, 
     if options.json:
         print_json(manifest.to_json())
         return
-    click.echo(
+    echo(
         f"{verb} {output}: {manifest.provider_id} {manifest.provider_version}, {plural(len(manifest.files), 'file')}\n{manifest.digest}"
     )
 
@@ -102,12 +102,10 @@ def _show_plan(options: GlobalOptions, plan: Plan, output: str, progress: Progre
         )
         return
     for file in files:
-        click.echo(
-            f"{'x' if file['executable'] else '-'} {size_text(file['size']):>10}  {file['path']}  ({file['reason']})"
-        )
+        echo(f"{'x' if file['executable'] else '-'} {size_text(file['size']):>10}  {file['path']}  ({file['reason']})")
     for each in left_out:
-        click.echo(f"left out: {each['path']} ({each['reason']})")
-    click.echo(
+        echo(f"left out: {each['path']} ({each['reason']})")
+    echo(
         f"would {'replace' if replaces else 'write'} {output}: {manifest.provider_id} {manifest.provider_version}, "
         f"{plural(len(files), 'file')}, {size_text(sum(nowhere.sizes.values()))}\n{manifest.digest}"
     )

@@ -6,7 +6,7 @@ import click
 
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import print_json, print_warnings
+from .output import echo, print_json, warn
 
 
 @make_command(
@@ -30,7 +30,7 @@ def command(options: GlobalOptions, algorithm: str, only_fingerprint: bool) -> N
     from ..protocol.digests import digest_files, fingerprint, list_text
 
     with options.open() as opened:
-        print_warnings(options, opened.warnings)
+        warn(options, opened.warnings)
         files = list(digest_files(opened.tree, opened.files, algorithm))
     whole = f"{algorithm}:{fingerprint(files, algorithm)}"
     if options.json:
@@ -44,8 +44,8 @@ def command(options: GlobalOptions, algorithm: str, only_fingerprint: bool) -> N
             }
         )
     elif only_fingerprint:
-        click.echo(whole)
+        echo(whole)
     else:
         click.echo(list_text(files).encode("utf-8", "surrogateescape"), nl=False)
         if not options.quiet:
-            click.echo(f"fingerprint of these {len(files):,} files: {whole}", err=True)
+            echo(f"fingerprint of these {len(files):,} files: {whole}", err=True)

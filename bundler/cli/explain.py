@@ -9,7 +9,7 @@ import click
 
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import print_json, print_warnings
+from .output import echo, print_json, warn
 
 if TYPE_CHECKING:
     from ..bundle.open import Opened
@@ -23,7 +23,7 @@ def command(options: GlobalOptions, path: str) -> None:
     PATH is relative to the Provider root; one that exists from the current folder works too.
     """
     with options.open() as opened:
-        print_warnings(options, opened.warnings)
+        warn(options, opened.warnings)
         name = _inside(opened, path)
         reasons = opened.closure.why(name)
         if not reasons:
@@ -33,9 +33,9 @@ def command(options: GlobalOptions, path: str) -> None:
     if options.json:
         print_json({"path": name, "carried": carried, "reasons": reasons})
         return
-    click.echo(f"{name} is {'carried' if carried else 'not carried'}:")
+    echo(f"{name} is {'carried' if carried else 'not carried'}:")
     for reason in reasons:
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
 
 
 def _inside(opened: Opened, path: str) -> str:
@@ -57,6 +57,8 @@ def _why_not(opened: Opened, name: str) -> str:
 
     if opened.bundle is not None and name == MANIFEST_NAME:
         return "it is generated: it says what the bundle holds"
+    if not name:
+        return "it is the Provider root"
     inside = [carried for carried in opened.closure.paths if carried.startswith(name + "/")]
     if inside:
         return f"it is a folder, of which {len(inside)} files are carried, {inside[0]} among them"

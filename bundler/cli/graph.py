@@ -6,7 +6,7 @@ import click
 
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import print_json, print_warnings
+from .output import echo, print_json, warn
 
 
 @make_command("graph", epilog="Example: agent-bundler graph release -m my-provider > release.mmd")
@@ -17,7 +17,7 @@ def command(options: GlobalOptions, graph: str | None) -> None:
     from ..provider.mermaid import draw
 
     with options.open() as opened:
-        print_warnings(options, opened.warnings)
+        warn(options, opened.warnings)
         provider = opened.provider
         if graph is not None and graph not in provider.graphs:
             raise BundlerError(
@@ -27,4 +27,4 @@ def command(options: GlobalOptions, graph: str | None) -> None:
     if options.json:
         print_json({"graphs": [{"id": name, "mermaid": text} for name, text in drawn.items()]})
         return
-    click.echo("\n".join(drawn.values()), nl=False)
+    echo("\n".join(drawn.values()), nl=False)

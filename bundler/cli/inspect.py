@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import GlobalOptions, add_global_options, subcommand
-from .output import plural, print_json, print_warnings, size_text
+from .output import echo, plural, print_json, size_text, visible, warn
 
 if TYPE_CHECKING:
     from ..bundle.open import Opened
@@ -27,7 +27,7 @@ def provider(options: GlobalOptions) -> None:
     from ..provider.inspection import inspect_provider
 
     with options.open() as opened:
-        print_warnings(options, opened.warnings)
+        warn(options, opened.warnings)
         result = inspect_provider(opened.provider, opened.manifest_path)
         if options.json:
             print_json(result)
@@ -43,7 +43,7 @@ def files(options: GlobalOptions) -> None:
     from ..provider.closure import not_carried
 
     with options.open() as opened:
-        print_warnings(options, opened.warnings)
+        warn(options, opened.warnings)
         closure = opened.closure
         carried: list[dict[str, Any]] = [
             {
@@ -65,16 +65,14 @@ def files(options: GlobalOptions) -> None:
         print_json({"files": carried, "notCarried": others})
         return
     for file in carried:
-        click.echo(
-            f"{'x' if file['executable'] else '-'} {size_text(file['size']):>10}  {file['digest']}  {file['path']}"
-        )
-        click.echo(
+        echo(f"{'x' if file['executable'] else '-'} {size_text(file['size']):>10}  {file['digest']}  {file['path']}")
+        echo(
             f"{'':14}{file['reasons'][0]}"
             + (f" (and {plural(len(file['reasons']) - 1, 'further reason')})" if len(file["reasons"]) > 1 else "")
         )
     for other in others:
-        click.echo(f"not carried: {other['path']} ({other['reason']})")
-    click.echo(
+        echo(f"not carried: {other['path']} ({other['reason']})")
+    echo(
         f"{plural(len(carried), 'file')}, {size_text(sum(file['size'] for file in carried))}; {plural(len(others), 'entry')} not carried"
     )
 
@@ -89,7 +87,7 @@ def skill(options: GlobalOptions, file: str) -> None:
 
     binding = read_binding(file, options.registry)
     with open_path(binding.manifest_path) as opened:
-        print_warnings(options, opened.warnings)
+        warn(options, opened.warnings)
         binding.check(opened.provider)
         result = {
             "binding": binding.to_json(opened.provider),
@@ -106,28 +104,28 @@ def skill(options: GlobalOptions, file: str) -> None:
         ("Graph", binding.graph),
         ("Entry", binding.entry),
     ):
-        click.echo(f"{label:9} {value}")
+        echo(f"{label:9} {value}")
 
 
 def _show_provider(opened: Opened, result: dict[str, Any]) -> None:
     loaded = opened.provider
     state = "a source" if opened.bundle is None else f"a bundle, consistent, not trusted: {opened.bundle.digest}"
-    click.echo(f"{loaded.id} {loaded.version}: {state}\n{opened.manifest_path}")
+    echo(f"{loaded.id} {loaded.version}: {state}\n{opened.manifest_path}")
     for graph in result["graphs"]:
         entries = ", ".join(f"{name} → {node}" for name, node in graph["entrypoints"].items())
-        click.echo(f"\nGraph {graph['id']} ({graph['path']}); entrypoints: {entries}")
+        echo(f"\nGraph {graph['id']} ({graph['path']}); entrypoints: {entries}")
         for node in loaded.graphs[graph["id"]].nodes:
             names = [path for _, path in node.actions()] + (
                 [f"Graph {node.graph}, entry {node.entry}"] if node.graph else []
             )
             extra = node.terminal_outcome or ", ".join(names)
-            click.echo(
+            echo(
                 f"  {node.kind:9} {node.id}"
                 + (f"  {extra}" if extra else "")
                 + (f"  [{node.reason_code}]" if node.reason_code else "")
             )
     if loaded.actions:
-        click.echo("\nActions")
+        echo("\nActions")
     for entry in result["actions"]:
         action = loaded.actions[entry["path"]]
         what = (
@@ -136,15 +134,15 @@ def _show_provider(opened: Opened, result: dict[str, Any]) -> None:
             or action.skill
             or " ".join(filter(None, (action.runtime, action.entry, *action.args)))
         )
-        click.echo(f"  {action.effect:9} {action.runner:8} {action.id}: {what}")
+        echo(f"  {action.effect:9} {action.runner:8} {action.id}: {visible(what)}")
     if loaded.resources:
-        click.echo("\nResources")
+        echo("\nResources")
     for entry in result["resources"]:
-        click.echo(
+        echo(
             f"  {entry['kind']:12} {entry['id']} ({entry['path']})"
             + ("  made by its materializer" if entry["dynamic"] else "")
         )
     if result["codes"]:
-        click.echo("\nCodes")
+        echo("\nCodes")
     for code in result["codes"]:
-        click.echo(f"  {code['kind']:12} {code['code']}: {code['summary']}")
+        echo(f"  {code['kind']:12} {code['code']}: {visible(code['summary'])}")

@@ -79,7 +79,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and give its exit status. Nothing of it is a traceback unless AGENT_BUNDLER_DEBUG is set."""
-    from .output import print_error, print_usage_error
+    from .output import print_error, print_usage_error, print_warnings
 
     # Values of documents hold no cycles: the collector would walk them again and again for nothing.
     gc.set_threshold(200_000, 20, 20)
@@ -109,7 +109,14 @@ def run(arguments: list[str]) -> int:
         if not isinstance(error, BundlerError):
             if os.environ.get("AGENT_BUNDLER_DEBUG"):
                 raise
-            error = BundlerError("internal-error", f"{type(error).__name__}: {error}")
+            if isinstance(error, OSError):
+                named = f" ({error.filename})" if error.filename else ""
+                error = BundlerError(
+                    "environment-failed", f"the system answers: {os.strerror(error.errno or 0)}{named}"
+                )
+            else:
+                error = BundlerError("internal-error", f"{type(error).__name__}: {error}")
         print_error(options, error)
         return 3 if error.is_environment else 1
+    print_warnings(options)
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..bundle.open import Opened
+    from ..errors import Diagnostic
 
 _DEFAULT_MANIFEST = "provider.yaml"
 
@@ -26,6 +27,7 @@ class GlobalOptions:
     registry: str | None = None
     format: str = "human"
     quiet: bool = False
+    warnings: list[Diagnostic] = field(default_factory=list)
 
     @property
     def json(self) -> bool:

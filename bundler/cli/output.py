@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterable
@@ -16,16 +17,35 @@ if TYPE_CHECKING:
     from .options import GlobalOptions
 
 
+# Control characters of terminals, a line's own end aside.
+_STEERING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
 def print_json(value: Any, *, err: bool = False) -> None:
     """One line of UTF-8, whatever the terminal's encoding."""
     click.echo(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"), err=err)
 
 
-def print_warnings(options: GlobalOptions, warnings: Iterable[Diagnostic]) -> None:
-    """Warnings, on stderr: lines for people, a Diagnostic a line in JSON."""
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Text for people. What a Provider's author wrote cannot steer the terminal: control characters are spelled out."""
+    click.echo(_STEERING.sub(lambda match: f"\\x{ord(match.group()):02x}", text), err=err, nl=nl)
+
+
+def visible(text: str) -> str:
+    """A text that stands on one line: its line ends are spelled out."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def warn(options: GlobalOptions, warnings: Iterable[Diagnostic]) -> None:
+    """Note warnings: they are told when the command ends, in JSON with its error where there is one."""
+    options.warnings.extend(warnings)
+
+
+def print_warnings(options: GlobalOptions) -> None:
+    """The warnings noted, on stderr: lines for people, a Diagnostic a line in JSON."""
     if options.quiet:
         return
-    for warning in warnings:
+    for warning in options.warnings:
         if options.json:
             print_json(warning.to_json(), err=True)
         else:
@@ -33,10 +53,14 @@ def print_warnings(options: GlobalOptions, warnings: Iterable[Diagnostic]) -> No
 
 
 def print_error(options: GlobalOptions, error: BundlerError) -> None:
-    """The error envelope, or one block a fault with its remedy."""
+    """The error envelope, which brings the warnings along, or one block a fault with its remedy."""
     if options.json:
-        print_json(error.to_json(), err=True)
+        envelope = error.to_json()
+        if not options.quiet:
+            envelope["error"]["diagnostics"].extend(warning.to_json() for warning in options.warnings)
+        print_json(envelope, err=True)
         return
+    print_warnings(options)
     told: set[str | None] = set()
     # An error whose diagnostics are the faults of one schema shows its own code once, then the faults.
     for diagnostic in error.diagnostics:
@@ -68,9 +92,11 @@ def _print_diagnostic(diagnostic: Diagnostic, severity: str, colour: str, hint: 
     # Said here and not left to the context of a command: errors are told after it has ended.
     unwanted = False if os.environ.get("NO_COLOR") else None
     label = click.style(f"{severity}[{diagnostic.code}]", fg=colour, bold=True)
-    click.echo(f"{label} {where}{diagnostic.message}", err=True, color=unwanted)
+    click.echo(f"{label} ", err=True, nl=False, color=unwanted)
+    echo(visible(f"{where}{diagnostic.message}"), err=True)
     if hint:
-        click.echo(f"  {click.style('remedy:', bold=True)} {hint}", err=True, color=unwanted)
+        click.echo(f"  {click.style('remedy:', bold=True)} ", err=True, nl=False, color=unwanted)
+        echo(visible(hint), err=True)
 
 
 class Progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .options import GlobalOptions, add_global_options, subcommand
-from .output import print_json
+from .output import echo, print_json
 
 
 @click.group("schema", epilog="Example: agent-bundler schema extract graph --output graph.schema.json")
@@ -24,7 +24,7 @@ def list_(options: GlobalOptions) -> None:
     if options.json:
         print_json({"schemas": list(NAMES)})
     else:
-        click.echo("\n".join(NAMES))
+        echo("\n".join(NAMES))
 
 
 @subcommand(command, "path", epilog="Example: agent-bundler schema path provider")
@@ -37,7 +37,7 @@ def path(options: GlobalOptions, name: str) -> None:
     if options.json:
         print_json({"name": name, "path": found})
     else:
-        click.echo(found)
+        echo(found)
 
 
 @subcommand(
@@ -53,4 +53,4 @@ def extract(options: GlobalOptions, name: str, output: str) -> None:
     if options.json:
         print_json({"name": name, "output": written})
     else:
-        click.echo(f"wrote {written}")
+        echo(f"wrote {written}")

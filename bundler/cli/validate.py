@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import click
-
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import plural, print_json, print_warnings
+from .output import echo, plural, print_json, warn
 
 
 @make_command("validate", epilog="Example: agent-bundler validate -m my-provider")
@@ -16,13 +14,13 @@ def command(options: GlobalOptions) -> None:
     A source is checked as it lies; a bundle is verified. Names that would make `build` refuse are warnings here.
     """
     from ..bundle.open import check_readable
-    from ..bundle.plan import name_warnings
+    from ..bundle.names import name_warnings
     from ..provider.inspection import inspect_provider
     from ..provider.skills import unusable_skills
 
     with options.open() as opened:
         check_readable(opened)
-        print_warnings(
+        warn(
             options,
             [
                 *opened.warnings,
@@ -35,7 +33,7 @@ def command(options: GlobalOptions) -> None:
         print_json({"state": "valid", **result})
         return
     counts = result["counts"]
-    click.echo(
+    echo(
         f"{result['provider']['id']} {result['provider']['version']}: valid ("
         + ", ".join(plural(counts[name], word) for name, word in _COUNTED)
         + ")"

@@ -9,7 +9,7 @@ import click
 
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import plural, print_json, print_warnings
+from .output import echo, plural, print_json, warn
 
 
 @make_command("verify", epilog="Example: agent-bundler verify dist/provider")
@@ -32,12 +32,12 @@ def command(options: GlobalOptions, bundles: tuple[str, ...]) -> None:
             warnings.extend(found)
         except BundlerError as error:
             errors.append(error if len(named) == 1 else _in_bundle(error, path))
-    print_warnings(options, warnings)
+    warn(options, warnings)
     if options.json and not errors:
         print_json({"state": "consistent", "trusted": False, "bundles": results})
     elif not options.json:
         for result in results:
-            click.echo(
+            echo(
                 f"{result['path']}: {result['provider']['id']} {result['provider']['version']}, {plural(result['files'], 'file')}: "
                 f"consistent, not trusted (no signature was checked)\n{result['digest']}"
             )
@@ -47,9 +47,7 @@ def command(options: GlobalOptions, bundles: tuple[str, ...]) -> None:
 
 def _verify(path: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
     from ..bundle.manifest import MANIFEST_NAME
-    from ..bundle.open import recover_missing
-    from ..bundle.verify import verify_bundle
-    from ..tree import DirectoryTree
+    from ..bundle.open import open_bundle, recover_missing
 
     folder = (
         os.path.dirname(os.path.abspath(path))
@@ -57,9 +55,8 @@ def _verify(path: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
         else path
     )
     recover_missing(os.path.abspath(folder))
-    with DirectoryTree(folder) as tree:
-        bundle = verify_bundle(tree)
-    manifest = bundle.manifest
+    with open_bundle(folder) as bundle:
+        manifest = bundle.manifest
     return {
         "path": folder,
         "provider": {"id": manifest.provider_id, "version": manifest.provider_version},

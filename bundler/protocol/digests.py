@@ -21,8 +21,8 @@ class DigestedFile:
     @property
     def line(self) -> str:
         """Its line in a list, without the line end; a name with a backslash or line end is escaped as GNU's tools do."""
-        if "\\" in self.path or "\n" in self.path:
-            name = self.path.replace("\\", "\\\\").replace("\n", "\\n")
+        if "\\" in self.path or "\n" in self.path or "\r" in self.path:
+            name = self.path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
             return f"\\{self.hex}  {name}"
         return f"{self.hex}  {self.path}"
 

@@ -52,17 +52,17 @@ def _item(lead: str, value: Json, indent: str) -> list[str]:
 
 def text(value: str, indent: str = "") -> str:
     """A text as a YAML scalar; `indent` is that of the mapping or list which holds it."""
-    if _CONTROL.search(value) or value.isspace():
+    if _CONTROL.search(value):
         return _double_quoted(value)
     if "\n" in value:
         # A literal block cannot hold a line of blanks at its end, nor begin with a tab.
         last = value.rstrip("\n").rpartition("\n")[2]
-        if value.lstrip("\n").startswith("\t") or not last.strip(" \t"):
+        if value.isspace() or value.lstrip("\n").startswith("\t") or not last.strip(" \t"):
             return _double_quoted(value)
         return _block(value, indent + _INDENT)
     if _is_plain(value):
         return value
-    if '"' in value and "'" not in value:
+    if '"' in value and "'" not in value and "\t" not in value:
         return f"'{value}'"
     return _double_quoted(value)
 

@@ -1,8 +1,7 @@
 """Documents × schemas → diagnostics (specification: "Schema identity").
 
-The protocol's own schemas lie in `schemas/`; those that a Provider brings are judged here too. One
-validator serves both: its patterns are ECMAScript's, its time is linear in the text, and a recursive
-schema ends. It is told to fetch nothing: whatever is not in the document itself is refused before.
+The protocol's own schemas lie in `schemas/`. What judges them is told to fetch nothing; its patterns are
+ECMAScript's. Schemas that a Provider brings are `foreign`'s.
 """
 
 from __future__ import annotations
@@ -76,7 +75,8 @@ def check(document: Document, name: str) -> None:
     if document.finite and _validator(name).is_valid(document.value):
         return
     no_numbers = list(_not_finite(document.value, ""))
-    faults = [fault for fault in value_faults(_validator(name), document.value) if fault[1] not in no_numbers]
+    errors = _validator(name).iter_errors(document.value)
+    faults = [fault for error in errors for fault in explain(error) if fault[1] not in no_numbers]
     _raise(
         document,
         name,
@@ -87,122 +87,16 @@ def check(document: Document, name: str) -> None:
     )
 
 
-def value_faults(validator: Any, value: Json) -> list[tuple[str, str, str]]:
-    """(keyword, pointer, message) for each fault of a value under a compiled schema."""
-    return [fault for error in validator.iter_errors(value) for fault in _explain(error)]
-
-
-def compile_schema(document: Document) -> Any:
-    """The validator of a schema that a Provider brings (draft 2020-12, or the draft that `$schema` names).
-
-    Raises `schema-reference-external` for a reference that leaves the document, `schema-invalid` for what
-    is no valid schema. `$id` is only an identity here: `acme.request/v1` is no base for references.
-    """
-    import jsonschema_rs
-
-    schema = document.value
-    external = _external_references(schema)
-    if external:
-        raise BundlerError.of(
-            [
-                BundlerError(
-                    "schema-reference-external",
-                    f"`{document.path}` refers to {reference!r}, which is outside of it",
-                    path=document.path,
-                    pointer=pointer,
-                    **_line(document, pointer),
-                )
-                for pointer, reference in external
-            ]
-        )
-    draft = schema.get("$schema", _DRAFT) if isinstance(schema, dict) else _DRAFT
-    if not isinstance(draft, str) or draft.rstrip("#") not in _DRAFTS:
-        raise BundlerError(
-            "schema-invalid",
-            f"`{document.path}` names a draft of JSON Schema that is not known: {describe(draft)}",
-            path=document.path,
-            pointer="/$schema",
-            hint=f"use {_DRAFT}",
-            **_line(document, "/$schema"),
-        )
-    if isinstance(schema, dict) and "$id" in schema:
-        schema = {key: value for key, value in schema.items() if key != "$id"}
-    refused: list[str] = []
-
-    def refuse(uri: str) -> Json:
-        refused.append(uri)
-        raise ValueError(f"{uri} is outside of the document")
-
-    pointer = ""
-    try:
-        return getattr(jsonschema_rs, _DRAFTS[draft.rstrip("#")])(schema, retriever=refuse)
-    except jsonschema_rs.ValidationError as error:
-        pointer = "".join(pointer_step(step) for step in error.instance_path)
-        message = f"`{document.path}` is no valid JSON Schema: {error.message} at {pointer or 'its root'}"
-    except (jsonschema_rs.ReferencingError, ValueError) as error:
-        message = f"`{document.path}` is no usable JSON Schema: {error}"
-    if refused:
-        raise BundlerError(
-            "schema-reference-external",
-            f"`{document.path}` refers to {refused[0]!r}, which is outside of it",
-            path=document.path,
-        )
-    raise BundlerError(
-        "schema-invalid",
-        message,
-        path=document.path,
-        pointer=pointer,
-        hint="correct the JSON Schema at the place named",
-        **_line(document, pointer),
-    )
-
-
-_DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_DRAFTS = {
-    _DRAFT: "Draft202012Validator",
-    "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
-    "http://json-schema.org/draft-07/schema": "Draft7Validator",
-    "http://json-schema.org/draft-06/schema": "Draft6Validator",
-    "http://json-schema.org/draft-04/schema": "Draft4Validator",
-}
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords whose members are schemas by name, and those whose value is data.
-_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
-_DATA = frozenset(("const", "enum", "default", "examples"))
-
-
 @cache
 def _validator(name: str) -> Any:
     import jsonschema_rs
 
-    return jsonschema_rs.Draft202012Validator(json.loads(schema_path(name).read_bytes()), retriever=_refuse)
+    return jsonschema_rs.Draft202012Validator(json.loads(schema_path(name).read_bytes()), retriever=refuse_to_fetch)
 
 
-def _refuse(uri: str) -> Json:
+def refuse_to_fetch(uri: str) -> Json:
+    """What a validator is given to fetch documents with."""
     raise ValueError(f"{uri} is outside of the document")
-
-
-def _external_references(schema: Json) -> list[tuple[str, str]]:
-    """Pointers and values of references that name neither a place in the document nor an `$id` within it."""
-    references: list[tuple[str, str]] = []
-    within: set[str] = set()
-    pending: list[tuple[str, Json, bool]] = [("", schema, False)]
-    while pending:
-        pointer, value, named = pending.pop()
-        if isinstance(value, dict):
-            for key, item in value.items():
-                below = pointer + pointer_step(key)
-                if not named and key in _DATA:
-                    continue
-                if not named and isinstance(item, str):
-                    if key in _REFERENCES or (key == "$schema" and item.rstrip("#") not in _DRAFTS and pointer):
-                        references.append((below, item))
-                    elif key in ("$id", "id") and pointer:
-                        within.add(item.partition("#")[0])
-                pending.append((below, item, not named and key in _NAMED))
-        elif isinstance(value, list):
-            pending.extend((f"{pointer}/{index}", item, False) for index, item in enumerate(value))
-    return sorted((pointer, item) for pointer, item in references if item.partition("#")[0] not in within | {""})
 
 
 def _not_finite(value: Json, pointer: str) -> Iterator[str]:
@@ -248,12 +142,7 @@ def _raise(document: Document, name: str, faults: list[tuple[str, str, str]]) ->
     )
 
 
-def _line(document: Document, pointer: str) -> dict[str, Any]:
-    place = document.place(pointer)
-    return {} if place is None else {"line": place[0], "column": place[1]}
-
-
-def _explain(error: Any) -> Iterator[tuple[str, str, str]]:
+def explain(error: Any) -> Iterator[tuple[str, str, str]]:
     """(keyword, pointer, message); the message reads after the pointer."""
     pointer = "".join(pointer_step(step) for step in error.instance_path)
     keyword = error.kind.name
@@ -270,10 +159,10 @@ def _explain(error: Any) -> Iterator[tuple[str, str, str]]:
         case "type":
             yield keyword, pointer, f"is {found}; expected: {' or '.join(detail['types'])}"
         case "enum":
-            yield keyword, pointer, f"is {found}; expected one of: {', '.join(map(str, detail['options']))}"
+            yield keyword, pointer, f"is {found}; expected one of: {', '.join(map(_choice, detail['options']))}"
         case "const":
-            yield keyword, pointer, f"is {found}; expected: {detail['expected_value']}"
-        case "pattern" | "not":
+            yield keyword, pointer, f"is {found}; expected: {_choice(detail['expected_value'])}"
+        case "pattern" | "not" if "pattern" in detail or _definition(error) in _SHAPES:
             expected = _SHAPES.get(_definition(error) or "") or f"a text that matches {detail.get('pattern')}"
             yield keyword, pointer, f"is {found}; expected {expected}"
         case "propertyNames":
@@ -307,6 +196,11 @@ _SHAPES = {
     "digest": "`sha256:` and 64 hexadecimal digits",
     "reasonCode": "`route.` followed by an id",
 }
+
+
+def _choice(value: Json) -> str:
+    """A value that is allowed; a text without quotes, as the author writes it."""
+    return value if isinstance(value, str) else describe(value)
 
 
 def _definition(error: Any) -> str | None:

@@ -101,7 +101,9 @@ def not_carried(tree: Tree, closure: Closure) -> Iterator[tuple[Entry, str]]:
     """
     carried = {item.path for item in closure.reasons}
     folders = folders_of(carried)
-    for entry in strangers(tree.entries(), lambda entry: entry.path in carried or entry.path in folders):
+    # What leads to nothing that is carried is not looked into: it may be large, or closed to us.
+    entries = tree.entries(folders.__contains__)
+    for entry in strangers(entries, lambda entry: entry.path in carried or entry.path in folders):
         what = closure.left_out.get(entry.path)
         yield entry, f"left out: {what}" if what else "nothing that is carried names it"
 

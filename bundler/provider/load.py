@@ -270,10 +270,10 @@ class _Loader:
         files = {path: None}
 
         def skip(inside: str) -> bool:
-            what = junk(inside.rpartition("/")[2])
-            if what is None or inside == path:
+            kind = junk(inside.rpartition("/")[2])
+            if kind is None or inside == path:
                 return False
-            left_out[inside] = what
+            left_out[inside] = kind.what
             return True
 
         if folder:  # a Skill in the Provider root carries itself only

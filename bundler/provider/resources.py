@@ -9,6 +9,7 @@ from ..errors import BundlerError
 from ..paths import normalize
 from ..protocol import schemas
 from ..protocol.documents import Document, describe, front_matter, pointer_step
+from ..protocol.foreign import compile_schema
 from ..protocol.model import Action, Resource
 from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, MARKDOWN, PROTOCOLS, STATIC_KINDS, conversion
 from .sources import Sources
@@ -135,8 +136,8 @@ def _check_contract(sources: Sources, resource: Resource, action: Action, named_
     faults = [error for document in documents if (error := _identity_fault(document)) is not None]
     if faults:
         raise BundlerError.of(faults)
-    validators = [schemas.compile_schema(document) for document in documents]
-    broken = schemas.value_faults(validators[0], resource.input)
+    compiled = [compile_schema(document) for document in documents]
+    broken = compiled[0].faults(resource.input)
     if broken:
         raise BundlerError.of(
             [

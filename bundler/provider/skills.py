@@ -74,7 +74,7 @@ def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str]
     locator: str = values[0]
     scheme, _, target = locator.partition(":")
     provider_id = None
-    if scheme == "path" and target:
+    if scheme == "path" and target and "\0" not in target:
         if os.path.isabs(target) or target[1:2] == ":":
             raise BundlerError(
                 "skill-locator-absolute", f"{path} has the locator {locator!r}, an absolute path", path=path
@@ -145,7 +145,9 @@ def _registered(provider_id: str, registry: str | os.PathLike[str] | None, skill
     except BundlerError as error:
         raise BundlerError("registry-invalid", f"the registry can't be used: {error.message}", path=str(file)) from None
     providers = value.get("providers", value) if isinstance(value, dict) else value
-    if not isinstance(providers, dict) or not all(isinstance(path, str) for path in providers.values()):
+    if not isinstance(providers, dict) or not all(
+        isinstance(path, str) and path and "\0" not in path for path in providers.values()
+    ):
         raise BundlerError(
             "registry-invalid",
             f"the registry {file} is {describe(value)}; a mapping of Provider ids to paths of manifests is expected",

@@ -129,8 +129,16 @@ class Tree(ABC):
         """
 
     @abstractmethod
-    def entries(self) -> Iterator[Entry]:
-        """Everything below the root, links not followed. Raises `file-read-failed`."""
+    def entries(self, descend: Callable[[str], bool] = lambda folder: True) -> Iterator[Entry]:
+        """Everything below the root, links not followed, a folder before what it holds. Raises `file-read-failed`.
+
+        Into a folder that `descend` says no to it is not looked.
+        """
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The root's absolute paths on this machine, as given and with links resolved; none if it is not on disk."""
+        return ()
 
     @abstractmethod
     def describe(self, path: str) -> str:

@@ -8,9 +8,10 @@ compared after opening.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..errors import BundlerError
 from .base import CHUNK, Entry, Kind, Reader, Skip, Tree, not_a_file
@@ -74,12 +75,16 @@ class DirectoryTree(Tree):
 
     def files(self, folder: str, skip: Skip = lambda path: False) -> Iterator[str | BundlerError]:
         budget = MAX_ENTRIES
+        # Links may lead to one folder often: it is looked at once.
+        listings: dict[str, tuple[str, list[tuple[str, Kind]]]] = {}
         # (path as it is listed, path without links, the folders without links that lead to it)
         pending: list[tuple[str, str, tuple[str, ...]]] = [(folder, folder, ())]
         while pending:
             listed, place, above = pending.pop()
             try:
-                place, names = self._list(listed, place)
+                if place not in listings:
+                    listings[place] = self._list(listed, place)
+                place, names = listings[place]
             except BundlerError as error:
                 yield error
                 continue
@@ -112,7 +117,7 @@ class DirectoryTree(Tree):
                     yield not_a_file(path, f"is a {found}")
             pending.extend(reversed(below))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self, descend: Callable[[str], bool] = lambda folder: True) -> Iterator[Entry]:
         budget = MAX_ENTRIES
         pending = [""]
         while pending:
@@ -125,9 +130,18 @@ class DirectoryTree(Tree):
             for name, kind in names:
                 path = f"{folder}/{name}" if folder else name
                 yield Entry(path, kind)
-                if kind == "folder":
+                if kind == "folder" and descend(path):
                     below.append(path)
             pending.extend(reversed(below))
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        return self.given, self.root
+
+    @property
+    def replaced(self) -> bool:
+        """Whether another folder lies at the root's path by now; this tree still reads the one that it opened."""
+        return self._at.replaced()
 
     def describe(self, path: str) -> str:
         return os.path.join(self.given, *path.split("/")) if path else self.given
@@ -176,25 +190,31 @@ class DirectoryTree(Tree):
     def _enter(self, absolute: str, path: str) -> str:
         """The place inside the root of an absolute path, or of one that left the root on the way."""
         real = os.path.realpath(absolute)
-        if real == self.root:
-            return ""
         prefix = self.root.rstrip(os.sep) + os.sep
-        if not real.startswith(prefix):
+        if real != self.root and not real.startswith(prefix):
             raise BundlerError(
                 "path-symlink-outside-provider",
                 f"`{path}` is a symbolic link that leads outside of the Provider root, to {real}",
                 path=path,
             )
+        try:
+            os.stat(absolute)
+        except OSError as error:
+            what = "loops" if error.errno == errno.ELOOP else "leads to nothing"
+            raise not_a_file(path, f"is a symbolic link that {what}") from None
         return real[len(prefix) :].replace(os.sep, "/")
 
 
 def _walk(done: list[str], steps: list[str]) -> str | None:
-    """`steps` taken from the folder `done`, as text; None if they leave the root.
+    """`steps` taken from the folder `done`, as text; None where the system has to decide.
 
     Taking `..` as text is right here: `done` holds no links, and a link among the steps is met again
-    when the result is followed in turn. A step back over such a link is left to the system's own order.
+    when the result is followed in turn. A step back over such a link, one that leaves the root, and a `/`
+    or `.` at the end, which only a folder can have, are left to the system.
     """
     place = list(done)
+    if steps[-1] in ("", "."):
+        return None
     for index, step in enumerate(steps):
         if step in ("", "."):
             continue

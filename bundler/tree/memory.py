@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ..errors import BundlerError
 from .base import CHUNK, Entry, Reader, Skip, Tree, folders_of, not_a_file
@@ -56,11 +56,16 @@ class MemoryTree(Tree):
             yield from (path for path in kept if path in self._files)
             pending.extend(path for path in reversed(kept) if path in self._folders)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self, descend: Callable[[str], bool] = lambda folder: True) -> Iterator[Entry]:
+        looked_into = {""}
         for path in sorted(self._folders - {""}):
-            yield Entry(path, "folder")
+            if path.rpartition("/")[0] in looked_into:
+                yield Entry(path, "folder")
+                if descend(path):
+                    looked_into.add(path)
         for path in sorted(self._files):
-            yield Entry(path, "file")
+            if path.rpartition("/")[0] in looked_into:
+                yield Entry(path, "file")
 
     def describe(self, path: str) -> str:
         return path or "."

@@ -12,7 +12,7 @@ from ..paths import from_system, to_system
 from .base import Kind, not_a_file
 
 #: Entries of one tree, links to folders expanded: bounds trees in which links multiply folders.
-MAX_ENTRIES = 1_000_000
+MAX_ENTRIES = 200_000
 #: Folders on the way to one file.
 MAX_DEPTH = 200
 
@@ -30,6 +30,7 @@ class ByDescriptor:
     _FOLDER = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
     def __init__(self, root: str, given: str) -> None:
+        self._path = root
         try:
             self._root = os.open(root, self._FOLDER)
         except OSError as error:
@@ -88,6 +89,12 @@ class ByDescriptor:
             if error.errno == errno.EINVAL:
                 return None
             raise _absent(path, error) from None
+
+    def replaced(self) -> bool:
+        try:
+            return not os.path.samestat(os.fstat(self._root), os.stat(self._path))
+        except OSError:  # nothing there any more
+            return True
 
     def close(self) -> None:
         self._cut(0)
@@ -191,6 +198,9 @@ class ByName:
             return os.readlink(full) if os.path.islink(full) else None
         except OSError as error:
             raise _absent(path, error) from None
+
+    def replaced(self) -> bool:
+        return False  # every call looks the path up again
 
     def close(self) -> None:
         """Nothing is held."""

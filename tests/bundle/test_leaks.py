@@ -63,7 +63,9 @@ def test_utf_16_is_found(root: str, encoding: str, after: str) -> None:
         assert found(root, b"\n" + text.encode(encoding)) is not None  # at an odd offset
 
 
-@pytest.mark.parametrize("after", ["2", "s/x", "_old", "-old", ".old", "é", "%41", "\\u0041", "Z"])
+@pytest.mark.parametrize(
+    "after", ["2", "s/x", "_old", "-old", ".old", "é", "%41", "\\u0041", "Z", "+x", "@2", "~", "\u0301"]
+)
 def test_a_longer_name_is_another_folder(after: str) -> None:
     root = "/home/ann/work/provider"
     assert found(root, f"see {root}{after} there".encode()) is None
@@ -79,6 +81,71 @@ def test_other_paths_are_none(text: str) -> None:
     assert found("/home/ann/work/provider", text.encode()) is None
 
 
+ROOT = "/srv/agents/provider"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "src" + ROOT,
+        "https://example.com" + ROOT,
+        "docs/x" + ROOT + "/readme",
+        "a.b-c_d" + ROOT,
+        "\u00e9" + ROOT,
+        "s3://bucket" + ROOT,
+        "x" * 500 + ROOT,
+    ],
+)
+def test_a_path_that_begins_before_is_another_one(text: str) -> None:
+    # Beside a character that is not ASCII the two byte orders of UTF-16 can't be told apart: there it is refused.
+    for encoding in ("utf-8", "utf-16-le", "utf-16-be") if text.isascii() else ("utf-8",):
+        assert found(ROOT, text.encode(encoding)) is None
+    assert found(ROOT, (text + "\n" + ROOT).encode()) == len((text + "\n").encode())
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "\n",
+        " ",
+        '"',
+        "=",
+        ":",
+        "(",
+        "file://",
+        "file://localhost",
+        "FILE://host.name",
+        "-I",
+        "-L",
+        "--root",
+        "x -I",
+        "\\n",
+        "\\t",
+        "%20",
+        "//",
+        "C:",
+    ],
+)
+def test_a_path_that_begins_there(before: str) -> None:
+    for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+        assert found(ROOT, (before + ROOT + "/x").encode(encoding)) is not None
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\nb", "tab\there", "q'q", "per%cent", "a\\b"])
+def test_names_that_json_and_urls_escape(name: str) -> None:
+    root = f"/home/ann/{name}"
+    for text in (root, json.dumps(root), quote(root), json.dumps(json.dumps(root)), json.dumps("see\n" + root)):
+        for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+            assert found(root, f"in {text}/x".encode(encoding)) is not None, text
+
+
+def test_escaped_from_end_to_end() -> None:
+    for spell in ("%{:02x}", "%{:02X}", "\\u{:04x}", "\\u{:04X}", "\\\\u{:04x}"):
+        text = "".join(spell.format(ord(character)) for character in ROOT)
+        assert found(ROOT, f"in {text} x".encode()) is not None, text
+
+
 def test_the_root_of_the_file_system_is_no_leak() -> None:
     assert found("/", b"/usr/bin/env / /x") is None
 
@@ -91,7 +158,7 @@ def test_the_root_of_the_file_system_is_no_leak() -> None:
     st.sampled_from(["utf-8", "utf-16-le"]),
 )
 def test_chunks_cut_anywhere(before: int, cuts: list[int], root: str, encoding: str) -> None:
-    data = b"ab" * before + root.encode(encoding) + "/x".encode(encoding) + b"yz" * 500
+    data = b"a " * before + root.encode(encoding) + "/x".encode(encoding) + b"yz" * 500
     whole = found(root, data)
     scan = FileScan(LeakScanner([root]))
     at = 0
@@ -106,7 +173,7 @@ def test_chunks_cut_anywhere(before: int, cuts: list[int], root: str, encoding: 
 def test_a_leak_across_the_chunks_of_a_file(tmp_path: Path, split: int) -> None:
     root = tmp_path.resolve() / "root"
     leak = f"{root}/x".encode()
-    write_out(with_skill(big=b"." * (CHUNK - split) + leak + b"." * CHUNK), root)
+    write_out(with_skill(big=b" " * (CHUNK - split) + leak + b"." * CHUNK), root)
     with pytest.raises(BundlerError) as raised:
         build_from(root, tmp_path / "out")
     assert raised.value.code == "build-absolute-path-leak"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bundler.bundle.open import check_readable, open_path
+from bundler.bundle.open import check_readable, open_bundle, open_path
 from bundler.errors import BundlerError
+from bundler.tree import DirectoryTree
 
 from ..builders import PROVIDER, build_from, minimal, with_skill, write_out
 
@@ -46,6 +47,39 @@ def test_a_bundle_is_verified_however_it_is_named(bundle: Path, name: str) -> No
     with pytest.raises(BundlerError) as raised, open_path(bundle / name):
         pass
     assert raised.value.code == "bundle-file-digest-mismatch"
+
+
+@pytest.mark.parametrize("name", ["", "manifest.json", "provider.yaml"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"schema"', '"sch\\u0065ma"'), ('": "provider.yaml"', '": ".//provider.yaml"'), ('"files": [', '"files": [[')],
+)
+def test_a_manifest_in_another_spelling_is_still_a_bundles(bundle: Path, name: str, old: str, new: str) -> None:
+    text = (bundle / "manifest.json").read_text()
+    assert old in text
+    (bundle / "manifest.json").write_text(text.replace(old, new, 1))
+    (bundle / "provider.yaml").write_text(PROVIDER + "# tampered\n")
+    with pytest.raises(BundlerError), open_path(bundle / name):
+        pass
+
+
+def test_a_bundle_that_is_replaced_while_it_is_read_is_read_again(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bundler.bundle import verify
+
+    real, calls = verify.verify_bundle, []
+
+    def slow(tree: DirectoryTree) -> object:
+        calls.append(tree)
+        if len(calls) == 1:  # another build replaces and removes what we have opened
+            build_from(write_out(with_skill(), tmp_path / "other"), bundle)
+        return real(tree)
+
+    monkeypatch.setattr(verify, "verify_bundle", slow)
+    with open_bundle(str(bundle)) as found:
+        assert "skills/s/SKILL.md" in found.manifest.files
+    assert len(calls) == 2
 
 
 def test_a_manifest_that_cannot_be_read_is_not_passed_by(bundle: Path) -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bundler.bundle.plan import make_plan, name_warnings
+from bundler.bundle.open import open_path
+from bundler.bundle.names import name_warnings
+from bundler.bundle.plan import make_plan
 from bundler.bundle.write import build
 from bundler.errors import BundlerError
 from bundler.provider.closure import find_closure
 from bundler.provider.load import load_provider
 from bundler.tree import DirectoryTree
 
-from ..builders import PROVIDER, Files, load, memory, minimal, with_files, with_skill, write_out
+from ..builders import PROVIDER, Files, build_from, load, memory, minimal, snapshot, with_files, with_skill, write_out
 
 NFC, NFD = (unicodedata.normalize(form, "café.txt") for form in ("NFC", "NFD"))
 
@@ -167,3 +169,26 @@ def test_outputs_that_touch_the_source(tmp_path: Path, output: str, expected: st
     assert outputs(base, Path(f"{base}/{output}")) == expected
     if expected != "built":
         assert sorted(base.rglob("*")) == before
+
+
+def test_outputs_that_links_lead_to(tmp_path: Path) -> None:
+    base = tmp_path.resolve()
+    root = write_out({**with_skill(), "shared/f": "1"}, base / "parent" / "root")
+    (root / "skills/s/lib").symlink_to("../../shared")
+    (root / "real.yaml").write_bytes((root / "actions/work.yaml").read_bytes())
+    (root / "actions/work.yaml").unlink()
+    (root / "actions/work.yaml").symlink_to("../real.yaml")
+    for output in ("shared", "shared/out", "shared/deep/out", "real.yaml"):
+        assert outputs(base, root / output) == "build-output-overlaps-source", output
+    assert outputs(base, root / "sharedx") == "built"
+
+
+def test_a_bundle_is_not_built_into_itself(tmp_path: Path) -> None:
+    build_from(write_out(with_skill(), tmp_path / "root"), tmp_path / "out")
+    for output in ("out", "out/sub", "out/skills/s/x", "."):
+        with open_path(tmp_path / "out") as opened, pytest.raises(BundlerError) as raised:
+            build(make_plan(opened.tree, opened.provider), tmp_path / output)
+        assert raised.value.code in ("build-output-overlaps-source", "build-output-not-a-bundle")
+    with open_path(tmp_path / "out") as opened:
+        build(make_plan(opened.tree, opened.provider), tmp_path / "other")
+    assert snapshot(tmp_path / "out") == snapshot(tmp_path / "other")

@@ -73,6 +73,9 @@ def test_through_a_link_the_folder_behind_it_is_replaced(tmp_path: Path) -> None
         lambda out: (out / "graphs" / "mine.txt").write_text("x"),
         lambda out: (out / "mine").mkdir(),
         lambda out: (out / "link").symlink_to("/etc"),
+        lambda out: (out / ".git").mkdir(),
+        lambda out: (out / "notes~").write_text("x"),
+        lambda out: (out / ".notes.swp").write_text("x"),
         lambda out: (out / "manifest.json").unlink(),
         lambda out: (out / "manifest.json").write_text("{}"),
         lambda out: (out / "manifest.json").write_bytes(b"\x00"),
@@ -278,3 +281,67 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     os.waitpid(child, 0)
     (tmp_path / "parent").chmod(0o755)
     assert snapshot(tmp_path / "parent" / "out") == before
+
+
+def test_a_bundle_that_was_made_read_only_is_replaced_and_nothing_else_is_changed(tmp_path: Path) -> None:
+    """As a user who is not root, whom modes bind."""
+    for name in ("one", "two"):
+        write_out(with_skill(**{name: name}), tmp_path / name)
+    home = tmp_path / "home"
+    home.mkdir()
+    code = (
+        "import os, sys; from pathlib import Path; from tests.builders import build_from; home = Path(sys.argv[1])\n"
+        "for source in sys.argv[2:]: build_from(source, home / 'warm')  # all is imported that is imported where used\n"
+        "__import__('shutil').rmtree(home / 'warm'); os.chdir(home)\n"
+        "if os.geteuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "build_from(sys.argv[2], 'out')\n"
+        "for place in [*Path('out').rglob('*'), Path('out')]: place.chmod(0o555 if place.is_dir() else 0o444)\n"
+        "before = home.stat().st_mode\n"
+        "build_from(sys.argv[3], 'out')\n"
+        "print(home.stat().st_mode == before, sorted(os.listdir('.')), sorted(os.listdir('out/skills/s')))\n"
+    )
+    home.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and folder != Path(folder.anchor):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    os.chown(home, 65534, -1) if os.geteuid() == 0 else None
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(home), str(tmp_path / "one"), str(tmp_path / "two")],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("True ['out'] ['SKILL.md', 'two']\n", "")
+
+
+def test_folders_made_for_an_output_that_fails_are_gone(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "root"
+    write_out(with_skill(leak=f"{root}/x"), root)
+    with pytest.raises(BundlerError):
+        build_from(root, tmp_path / "new" / "deep" / "out")
+    assert os.listdir(tmp_path) == ["root"]
+
+
+def test_a_folder_that_only_begins_like_ours_stays(tmp_path: Path) -> None:
+    with replacing(str(tmp_path / "out")) as staged:
+        mine = Path(staged).parent / (Path(staged).name[:-20] + "mine")
+    mine.mkdir()
+    recover(str(tmp_path / "out"))
+    assert mine.is_dir()
+
+
+def test_a_stage_that_another_build_takes_for_a_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between making the folder and locking it, a build that starts clears it: another one is made."""
+    real, calls = os.mkdir, []
+
+    def mkdir(path: str, *rest: int) -> None:
+        real(path, *rest)
+        calls.append(path)
+        if len(calls) == 1:
+            recover(str(tmp_path / "out"))
+
+    monkeypatch.setattr(swap.os, "mkdir", mkdir)
+    with replacing(str(tmp_path / "out")) as staged:
+        assert staged != calls[0]
+        assert Path(staged).is_dir()

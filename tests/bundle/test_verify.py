@@ -121,6 +121,13 @@ def test_a_thousand_differences_are_bounded(sample: dict[str, bytes]) -> None:
     assert len(found) == 201
 
 
+def test_many_missing_and_many_extra_files_are_compared_in_linear_time(sample: dict[str, bytes]) -> None:
+    files = {**with_skill(**{f"f{i}": "" for i in range(3000)})}
+    bundle = bundle_of(memory(files))
+    moved = {path.replace("/f", "/g"): data for path, data in bundle.items()}
+    assert codes(moved)[:1] == ["file-missing"]
+
+
 CAFE = unicodedata.normalize("NFC", "café\n").encode()
 
 

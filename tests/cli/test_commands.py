@@ -470,6 +470,58 @@ def test_a_fault_of_our_own_is_told_as_one(source: Path, monkeypatch: pytest.Mon
         agent_bundler("validate", "-m", str(source))
 
 
+def test_a_current_folder_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    code = "import os, sys; os.chdir(sys.argv.pop(1)); os.rmdir(os.getcwd()); from bundler.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "gone"), "validate"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "error[environment-failed]" in done.stderr) == (3, True)
+
+
+def test_a_full_stdout() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from bundler.cli.main import main; main()", "schema", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, "error[environment-failed] the system answers: No space left" in done.stderr) == (3, True)
+
+
+def test_text_of_a_provider_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    hostile = 'schema: agent-graph.action.v1\nid: work\nrunner: command\neffect: write\ncommand: "evil\\e[2K\\rmake\\n  read      command  fake: true"\n'
+    root = write_out({**minimal(actions__work_yaml=hostile)}, tmp_path / "root")
+    result = agent_bundler("inspect", "provider", "-m", str(root))
+    assert "evil\\x1b[2K\\rmake\\n  read" in result.out
+    assert not set(result.out) & {"\x1b", "\r"}
+    names = write_out(with_skill(**{"a\x1b]0;x\nb": "x"}), tmp_path / "names")
+    err = agent_bundler("build", str(tmp_path / "out"), "-m", str(names)).err
+    assert "\x1b" not in err
+    assert len(err.splitlines()) == 2
+
+
+def test_an_error_in_json_is_the_only_document_on_stderr(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "root"
+    files = with_skill(leak=f"{root}/x")
+    files["provider.yaml"] = PROVIDER + "compatibility: { agentGraph: ^0.2.0 }\n"
+    write_out(files, root)
+    result = agent_bundler("-m", str(root), "build", str(tmp_path / "out"), "--format", "json")
+    diagnostics = json.loads(result.err)["error"]["diagnostics"]
+    assert [(d["code"], d["severity"]) for d in diagnostics] == [
+        ("build-absolute-path-leak", "error"),
+        ("compatibility-unsupported", "warning"),
+    ]
+
+
+def test_what_is_not_carried_is_not_looked_into(source: Path) -> None:
+    (source / "closed").mkdir(0)
+    assert "closed/" in [other["path"] for other in answer("inspect", "files", "-m", str(source))["notCarried"]]
+    assert answer("explain", ".", "-m", str(source))["reasons"] == ["it is the Provider root"]
+
+
 def test_an_interrupt_is_no_traceback(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from bundler.provider import inspection
 

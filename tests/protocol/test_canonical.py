@@ -165,6 +165,7 @@ def keys(*names: str) -> list[str]:
         ["0", "1", "2", "9", "10", "11", "100"],
         ["5", "40", "-1", "01", "1.5", "a"],
         ["4294967294", "4294967295"],
+        ["0", "4294967294", "-", "4294967295", "a"],
         ["7", "4294967294", "00", "42949672940"],
         ["9", "10", "", "1e1"],
         ["1", "+1", "１"],
@@ -271,6 +272,7 @@ def test_other_control_characters_are_ignored(control: str) -> None:
     # A difference in case comes before it.
     assert collated("Ab", f"a{control}b") == [f"a{control}b", "Ab"]
     assert collated(f"A{control}b", f"a{control}B") == [f"a{control}B", f"A{control}b"]
+    assert collated(f"{control}Abb", "aBB") == ["aBB", f"{control}Abb"]
 
 
 @pytest.mark.parametrize(

@@ -144,3 +144,7 @@ def test_a_file_that_is_missing_is_an_error() -> None:
     with pytest.raises(BundlerError) as caught:
         list(digest_files(MemoryTree({"a": b""}), ["a", "b"], "sha256"))
     assert caught.value.code == "file-missing"
+
+
+def test_a_carriage_return_in_a_name_is_escaped() -> None:
+    assert DigestedFile(path="a\rb", hex="00", size=0, executable=False).line == "\\00  a\\rb"

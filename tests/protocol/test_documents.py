@@ -1101,3 +1101,89 @@ def test_a_long_text_is_described_in_part() -> None:
     assert describe("x" * 58) == f'"{"x" * 58}"'
     assert len(describe("x" * 59)) == 59
     assert describe("x" * 10_000).startswith('"xxx')
+
+
+# Places and values that are easily got wrong
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ("# ääää\n\na: \x07\n".encode(), (3, 4)),
+        ("x: ü\x01".encode(), (1, 5)),
+        (b"a: 1\rb: \xff\r", (2, 4)),
+        (b"a: 1\r\nb: \xff", (2, 4)),
+    ],
+)
+def test_the_place_of_a_forbidden_character_counts_characters_and_every_line_end(
+    data: bytes, place: tuple[int, int]
+) -> None:
+    with pytest.raises(BundlerError) as caught:
+        parse_yaml(data, "f")
+    assert (caught.value.diagnostics[0].line, caught.value.diagnostics[0].column) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0x" + "0" * 300 + "1", 1), ("0o" + "0" * 400 + "7", 7), ("0x" + "f" * 300, math.inf)]
+)
+def test_leading_zeros_change_no_number(text: str, value: float) -> None:
+    assert resolve_plain(text) == value
+
+
+def test_a_duplicate_key_is_named_with_its_own_place() -> None:
+    with pytest.raises(BundlerError) as caught:
+        parse_json(b'{"a":1,"a":{"b":1,"b":2}}', "f")
+    assert caught.value.message.startswith('f:1:8 names the key "a" twice')
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b'{"a": [1,\n NaN]}', (2, 2)),
+        (b'["x",\n"\\ud800"]', (2, 1)),
+        (b'{"\\udc00": 1}', (1, 2)),
+        (b"[-Infinity]", (1, 2)),
+    ],
+)
+def test_json_refusals_have_a_place(text: bytes, place: tuple[int, int]) -> None:
+    with pytest.raises(BundlerError) as caught:
+        parse_json(text, "f")
+    assert (caught.value.diagnostics[0].line, caught.value.diagnostics[0].column) == place
+
+
+@pytest.mark.parametrize("text", ["[?x]", "{?x: 1}", "[a, ?b]", "{a: ?b}", '[?"x"]'])
+def test_a_question_mark_that_libyaml_misreads_is_refused(text: str) -> None:
+    with pytest.raises(BundlerError) as caught:
+        parse_yaml(text.encode(), "f")
+    assert caught.value.code == "parse-failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("?x: 1", {"?x": 1}),
+        ("a: ?b", {"a": "?b"}),
+        ("? a\n: [1]", {"a": [1]}),
+        ("{? a : 1}", {"a": 1}),
+        ("['?x', \"?y\"]", ["?x", "?y"]),
+        ("[a?b, c?]", ["a?b", "c?"]),
+    ],
+)
+def test_other_question_marks_mean_what_they_say(text: str, value: object) -> None:
+    assert parse_yaml(text.encode(), "f").value == value
+
+
+@pytest.mark.parametrize("tag", ["!%ED%A0%80 x", "!%C0%80 x", "!<%ED%A0%80> x", "!!%ED%A0%80 x"])
+def test_a_tag_that_is_no_utf_8(tag: str) -> None:
+    with pytest.raises(BundlerError) as caught:
+        parse_yaml(f"a: {tag}".encode(), "f")
+    assert caught.value.code == "parse-failed"
+
+
+def test_old_line_ends_beside_every_private_use_character() -> None:
+    text = "".join(map(chr, range(0xE000, 0xF900)))
+    assert parse_yaml(f"a: 'x\u2028{text}'".encode(), "f").value == {"a": "x\u2028" + text}
+    escapes = "".join(f"\\U{code:08x}" for code in range(0x100000, 0x100400))
+    assert parse_yaml(f'a: "\u2029{escapes}"'.encode(), "f").value == {
+        "a": "\u2029" + "".join(map(chr, range(0x100000, 0x100400)))
+    }

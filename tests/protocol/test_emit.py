@@ -225,6 +225,7 @@ def test_texts_of_several_lines_are_literal_blocks(value: str, written: str) -> 
         (" \n", '" \\n"'),
         ("\n ", '"\\n "'),
         (" \n \t\n", '" \\n \\t\\n"'),
+        ("\xa0\n", '"\xa0\\n"'),
         ("\ta\nb", '"\\ta\\nb"'),
         ("\n\ta", '"\\n\\ta"'),
         ("a\n ", '"a\\n "'),
@@ -392,3 +393,13 @@ def test_what_is_written_reads_back(value: dict[str, Any]) -> None:
 def test_any_text_reads_back_at_any_depth(value: str) -> None:
     nested = {"a": value, "b": [value, [value, {"c": value}]], "d": {"e": {"f": value}}, "g": value}
     assert read(provider_yaml(nested)) == nested
+
+
+def test_white_space_of_other_kinds_is_plain_on_one_line_and_quoted_over_several() -> None:
+    assert text("\xa0") == "\xa0"
+    assert text("\u3000") == "\u3000"
+    assert text("\xa0\n\xa0") == '"\xa0\\n\xa0"'
+
+
+def test_a_tab_is_a_control_character_for_single_quotes() -> None:
+    assert text('a": b\tc') == '"a\\": b\\tc"'

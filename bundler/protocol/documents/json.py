@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 
 from ..canonical import Json, scalar
 from .value import (
@@ -43,18 +44,18 @@ def parse_json(data: bytes, path: str, *, max_values: int = MAX_VALUES) -> Docum
         raise failed(path, f"is not JSON: {error.msg}", error.lineno, error.colno) from None
     except RecursionError:
         raise too_deep(path) from None
-    except _DuplicateKeyError as error:
-        line, column = _json_places(text, {}) or (1, 1)
-        raise failed(path, f"names the key {scalar(error.key)} twice in one object", line, column) from None
+    except _DuplicateKeyError:
+        key, place = _json_places(text, {}) or ("", (1, 1))
+        raise failed(path, f"names the key {scalar(key)} twice in one object", *place) from None
     except _NoNumberError as error:
-        raise failed(path, f"contains {error.name}, which is no JSON number") from None
-    finite = _check(value, path, max_values, "\\u" in text)
+        place = next(place for part, place in _parts(text) if part == error.name)
+        raise failed(path, f"contains {error.name}, which is no JSON number", *place) from None
+    finite = _check(value, text, path, max_values)
     return Document(path=path, value=value, finite=finite, _places=find_places)
 
 
 class _DuplicateKeyError(Exception):
-    def __init__(self, key: str) -> None:
-        self.key = key
+    pass
 
 
 class _NoNumberError(Exception):
@@ -65,11 +66,7 @@ class _NoNumberError(Exception):
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise _DuplicateKeyError(key)
-            seen.add(key)
+        raise _DuplicateKeyError
     return result
 
 
@@ -77,15 +74,15 @@ def _constant(name: str) -> Json:
     raise _NoNumberError(name)
 
 
-def _check(value: Json, path: str, max_values: int, escapes: bool) -> bool:
+def _check(value: Json, text: str, path: str, max_values: int) -> bool:
     """Hold the bounds and refuse lone surrogates, which only escapes can make; whether all numbers are finite."""
+    if "\\u" in text:
+        _refuse_surrogates(text, path)
     finite = True
     count = 1
     depth = 0
     level: list[Json] = [value]
     while level:
-        if escapes:
-            _refuse_surrogates(level, path)
         finite = finite and all(math.isfinite(item) for item in level if item.__class__ is float)
         containers = [item for item in level if item.__class__ is dict or item.__class__ is list]
         depth += 1
@@ -98,56 +95,61 @@ def _check(value: Json, path: str, max_values: int, escapes: bool) -> bool:
     return finite
 
 
-def _refuse_surrogates(values: list[Json], path: str) -> None:
-    for value in values:
-        texts = [value] if isinstance(value, str) else value if isinstance(value, dict) else ()
-        try:
-            "".join(texts).encode()
-        except UnicodeEncodeError:
-            raise lone_surrogate(path) from None
+def _refuse_surrogates(text: str, path: str) -> None:
+    for part, place in _parts(text):
+        if part[0] == '"' and "\\u" in part:
+            try:
+                json.loads(part).encode()
+            except UnicodeEncodeError:
+                raise lone_surrogate(path, *place) from None
 
 
-_JSON_TOKEN = re.compile(r'[ \t\r]*(?:(\n)|("(?:[^"\\]|\\.)*")|([{}\[\],:])|([^\s{}\[\],:"]+))')
+_PART = re.compile(r'[ \t\r]*(?:(\n)|("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+))')
 
 
-def _json_places(text: str, places: dict[str, Place]) -> Place | None:
-    """Fill in where each value of a JSON text stands; the place of the first duplicate key ends it."""
+def _parts(text: str) -> Iterator[tuple[str, Place]]:
+    """The tokens of a JSON text and where they stand."""
     line, line_start = 1, 0
-    # For each open container: its pointer, and the keys seen or the index of the next element.
+    for match in _PART.finditer(text):
+        newline, part = match.groups()
+        if newline:
+            line, line_start = line + 1, match.end()
+        else:
+            yield part, (line, match.start(2) - line_start + 1)
+
+
+def _json_places(text: str, places: dict[str, Place]) -> tuple[str, Place] | None:
+    """Fill in where each value of a JSON text stands; the first key that its object has already ends it."""
+    # For each open container: its pointer, and the keys seen or (of a list) None; and the index of the next element.
     stack: list[tuple[str, set[str] | None]] = []
     index: list[int] = []
     pointer = ""
     key_next = False
-    for token in _JSON_TOKEN.finditer(text):
-        newline, quoted, mark, _ = token.groups()
-        if newline:
-            line, line_start = line + 1, token.end()
-            continue
-        place = (line, token.start(token.lastindex or 0) - line_start + 1)
-        if mark and mark in "]}":
+    for part, place in _parts(text):
+        if part in "]}":
             stack.pop()
             index.pop()
-        elif mark == ",":
+        elif part == ",":
             container, keys = stack[-1]
             key_next = keys is not None
             index[-1] += 1
             pointer = f"{container}/{index[-1]}"
-        elif mark == ":":
+        elif part == ":":
             continue
-        elif quoted and key_next:
+        elif key_next and part[0] == '"':
             container, keys = stack[-1]
-            key = json.loads(quoted, strict=False)
+            key = json.loads(part)
             if keys is not None and key in keys:
-                return place
+                return key, place
             if keys is not None:
                 keys.add(key)
             pointer = container + pointer_step(key)
             key_next = False
         else:
             places.setdefault(pointer, place)
-            if mark in ("{", "["):
-                stack.append((pointer, set() if mark == "{" else None))
+            if part in "{[":
+                stack.append((pointer, set() if part == "{" else None))
                 index.append(0)
-                key_next = mark == "{"
+                key_next = part == "{"
                 pointer = f"{pointer}/0"
     return None

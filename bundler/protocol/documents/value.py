@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -79,9 +80,9 @@ def decode(data: bytes, path: str, line: int = 0) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line += before.count(b"\n") + 1
-        column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
+        before = re.split(rb"\r\n|\r|\n", data[: error.start])
+        line += len(before)
+        column = len(before[-1].decode()) + 1
         raise failed(
             path, f"is not UTF-8: byte 0x{data[error.start]:02x}", line, column, "save the file as UTF-8"
         ) from None

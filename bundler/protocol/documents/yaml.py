@@ -55,6 +55,9 @@ _NAN = frozenset((".nan", ".NaN", ".NAN"))
 _MAY_BE_NO_TEXT = frozenset("-+.0123456789~nNtTfF")
 # libyaml ends lines at these as YAML 1.1 did; in YAML 1.2 they are ordinary characters.
 _OLD_LINE_ENDS = "\x85\u2028\u2029"
+# What stands in for them: more characters than a document of the largest size could name.
+_PRIVATE_USE = range(0x100000, 0x10FFFE)
+_ESCAPED_PRIVATE = re.compile(r"\\U(0010[0-9a-fA-F]{4})")
 
 
 def resolve_plain(text: str) -> str | int | float | bool | None:
@@ -68,14 +71,22 @@ def resolve_plain(text: str) -> str | int | float | bool | None:
     if _FLOAT.match(text):
         return double(text)
     if _OCTAL.match(text):
-        return double(str(float(int(text[2:], 8)))) if len(text) < 300 else math.inf
+        return _integer(text[2:], 8)
     if _HEX.match(text):
-        return double(str(float(int(text[2:], 16)))) if len(text) < 250 else math.inf
+        return _integer(text[2:], 16)
     if _INFINITE.match(text):
         return -math.inf if text[0] == "-" else math.inf
     if text in _NAN:
         return math.nan
     return text
+
+
+def _integer(digits: str, base: int) -> int | float:
+    """The double that octal or hexadecimal digits stand for."""
+    try:
+        return double(str(float(int(digits, base))))
+    except OverflowError:
+        return math.inf
 
 
 def parse_yaml(data: bytes, path: str, *, line: int = 0) -> Document:
@@ -124,6 +135,7 @@ class _Builder:
             text = self._hide_old_line_ends(text)
         # Without a final line end libyaml reads `a: |` as another value than with one.
         self._text = text if text.endswith(("\n", "\r")) else text + "\n"
+        self._flow_question = "?" in text and ("[" in text or "{" in text)
         self._count = 0
         self._finite = True
         # Anchor → value, values counted in it; None while it is still open.
@@ -138,20 +150,17 @@ class _Builder:
                 self._path, f"is not YAML: {_explain(error)}", *self._at(mark), hint=_yaml_hint(error)
             ) from None
         except ReaderError as error:
-            position = error.position if isinstance(error.position, int) else 0
-            before = self._text[:position]
-            line, column = before.count("\n"), position - before.rfind("\n")
-            raise failed(
-                self._path,
-                f"holds a character that YAML does not allow (U+{_code(error.character):04X})",
-                line + self._line,
-                column,
-                "remove it, or write it as an escape in double quotes",
-            ) from None
+            before = self._text.encode()[: error.position].decode(errors="ignore")  # libyaml counts bytes
+            line, column = before.count("\n"), len(before) - before.rfind("\n")
+            what = f"holds a character that YAML does not allow (U+{_code(error.character):04X})"
+            hint = "remove it, or write it as an escape in double quotes"
+            raise failed(self._path, what, line + self._line, column, hint) from None
+        except UnicodeDecodeError:
+            raise failed(self._path, "is not YAML: a tag is percent-encoded and not UTF-8") from None
 
     def _build(self, next_event: Callable[[], Any]) -> Json:
         # This loop sees every scalar of every document: what is rare is done in methods.
-        swapped, places = bool(self._swap), self._places
+        careful, places = bool(self._swap) or self._flow_question, self._places
         stack: list[_Frame] = []
         # What is being read: a dict with its key, a list, or at first and at last the list of the documents' roots.
         roots: list[Json] = []
@@ -166,7 +175,7 @@ class _Builder:
             value: Json
             if kind is ScalarEvent:
                 value = event.value
-                if event.tag is not None or swapped:
+                if event.tag is not None or careful:
                     value = self._scalar(event)
                 elif event.implicit[0] and (not value or value[0] in _MAY_BE_NO_TEXT):
                     value = self._plain(value)
@@ -267,6 +276,9 @@ class _Builder:
         return value
 
     def _scalar(self, event: Any) -> Json:
+        if self._flow_question and self._text[event.start_mark.index - 1 : event.start_mark.index] == "?":
+            # YAML 1.2 reads `[?x]` as a text; libyaml takes the question mark for the sign of a key.
+            raise self._fail(event, "has a text that begins with `?` inside of brackets: put it in quotes")
         text: str = event.value.translate(self._swap)
         tag = event.tag
         if tag in ("!", _YAML_TAG + "str") or (tag is None and not event.implicit[0]):
@@ -309,19 +321,10 @@ class _Builder:
 
     def _hide_old_line_ends(self, text: str) -> str:
         """Swap them for private-use characters that the text has not, spelled out or escaped."""
-        lower = text.lower()
-        free = (code for code in range(0xE000, 0xF900) if chr(code) not in text and f"{code:x}" not in lower)
-        hide: dict[int, str] = {}
-        for character in _OLD_LINE_ENDS:
-            stand_in = next(free, None)
-            if stand_in is None:
-                raise failed(
-                    self._path,
-                    "uses every private-use character beside U+0085, U+2028 or U+2029",
-                    hint="write those three as escapes in double quotes",
-                )
-            hide[ord(character)] = chr(stand_in)
-            self._swap[stand_in] = character
+        taken = set(text) | {chr(int(code, 16)) for code in _ESCAPED_PRIVATE.findall(text)}
+        free = (chr(code) for code in _PRIVATE_USE if chr(code) not in taken)
+        hide = {ord(character): next(free) for character in _OLD_LINE_ENDS}
+        self._swap = {ord(stand_in): chr(character) for character, stand_in in hide.items()}
         return text.translate(hide)
 
     def _at(self, mark: Any) -> tuple[int | None, int | None]:
