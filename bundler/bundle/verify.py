@@ -31,7 +31,7 @@ from ..tree import CHUNK, Entry, MemoryReader, Reader, Skip, Tree, folders_of, s
 from . import manifest as bundle_manifest
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest, CatalogEntry
 
-#: Bytes of hashed files kept for parsing; what is beyond is read again and hashed again.
+#: Bytes of hashed small files kept for parsing; what is beyond, and what is large, is read and hashed again.
 MAX_KEPT_BYTES = 256 * 1024 * 1024
 # Differences named one by one; the rest is counted.
 _MAX_NAMED = 200
@@ -81,6 +81,16 @@ class ListedTree(Tree):
         listed = self._digests.get(path)
         # What is not listed fails the verification in the end, whatever it holds.
         return reader if listed is None else _CheckedReader(reader, listed)
+
+    def small(self, path: str) -> tuple[bytes, bool] | None:
+        kept = self.kept.get(path)
+        if kept is not None:
+            return kept
+        found = self._tree.small(path)
+        listed = self._digests.get(path)
+        if found is not None and listed is not None and "sha256:" + sha256(found[0]).hexdigest() != listed:
+            raise _changed(path)
+        return found
 
     def check(self, path: str) -> None:
         if path not in self._digests:  # a listed file was opened when it was hashed
@@ -137,9 +147,11 @@ class _CheckedReader(Reader):
 
     def _check(self) -> None:
         if "sha256:" + self._hasher.hexdigest() != self._listed:
-            raise BundlerError(
-                "bundle-file-digest-mismatch", f"`{self.path}` has changed since it was verified", path=self.path
-            )
+            raise _changed(self.path)
+
+
+def _changed(path: str) -> BundlerError:
+    return BundlerError("bundle-file-digest-mismatch", f"`{path}` has changed since it was verified", path=path)
 
 
 def verify_bundle(tree: Tree) -> VerifiedBundle:
@@ -238,19 +250,18 @@ def _file_faults(
             yield BundlerError("bundle-file-duplicate", f"{MANIFEST_NAME} lists `{path}` twice", path=path)
             continue
         seen.add(path)
-        parts: list[bytes] = []
+        data: bytes | None = None
         try:
-            with tree.open(path) as reader:
-                keep = path in parsed and reader.size <= min(room, MAX_BYTES)
-                hasher = sha256()
-                for chunk in reader.chunks():
-                    hasher.update(chunk)
-                    if keep:
-                        parts.append(chunk)
+            small = tree.small(path)
+            if small is not None:
+                data, executable = small
+                hexadecimal = sha256(data).hexdigest()
+            else:
+                hexadecimal = _digest(tree, path)
         except BundlerError as error:
             yield _why_missing(path, error, spellings) if error.code == "file-missing" else error
             continue
-        actual = "sha256:" + hasher.hexdigest()
+        actual = "sha256:" + hexadecimal
         if actual != file["digest"]:
             why = why_different(tree, path, file["digest"])
             yield BundlerError(
@@ -259,10 +270,17 @@ def _file_faults(
                 path=path,
                 detail={"listed": file["digest"], "actual": actual},
             )
-        elif keep:
-            data = parts[0] if len(parts) == 1 else b"".join(parts)
+        elif data is not None and path in parsed and len(data) <= room:
             room -= len(data)
-            listed.kept[path] = (data, reader.executable)
+            listed.kept[path] = (data, executable)
+
+
+def _digest(tree: Tree, path: str) -> str:
+    hasher = sha256()
+    with tree.open(path) as reader:
+        for chunk in reader.chunks():
+            hasher.update(chunk)
+    return hasher.hexdigest()
 
 
 def why_different(tree: Tree, path: str, listed: str) -> str:

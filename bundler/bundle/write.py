@@ -101,11 +101,9 @@ def write_bundle(
     size = 0
     for done, path in enumerate(plan.files, 1):
         passed = _Pass(scanner)
-        data = plan.generated.get(path)
-        if data is None:
-            data = plan.provider.documents.get(path)
-        if data is not None:
-            executable = path in plan.provider.executable and path not in plan.generated
+        whole = _in_memory(plan, path)
+        if whole is not None:
+            data, executable = whole
             destination.write(path, passed.whole(data), executable)
         else:
             with plan.tree.open(path) as reader:
@@ -140,6 +138,17 @@ def check_target(plan: Plan, target: str) -> None:
     """Everything that makes `build` refuse an output before it writes."""
     check_output(plan, target)
     check_replaceable(target)
+
+
+def _in_memory(plan: Plan, path: str) -> tuple[bytes, bool] | None:
+    """What is generated, was parsed, or is small, and whether it is executable; None for a large file."""
+    generated = plan.generated.get(path)
+    if generated is not None:
+        return generated, False
+    parsed = plan.provider.documents.get(path)
+    if parsed is not None:
+        return parsed, path in plan.provider.executable
+    return plan.tree.small(path)
 
 
 class _Pass:

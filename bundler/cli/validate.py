@@ -13,8 +13,8 @@ def command(options: GlobalOptions) -> None:
 
     A source is checked as it lies; a bundle is verified. Names that would make `build` refuse are warnings here.
     """
-    from ..bundle.open import check_readable
     from ..bundle.names import name_warnings
+    from ..bundle.open import check_readable
     from ..provider.inspection import inspect_provider
     from ..provider.skills import unusable_skills
 

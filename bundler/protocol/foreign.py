@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 from ..errors import BundlerError
 from .canonical import Json
@@ -241,6 +240,8 @@ def _resources(schema: Json) -> Iterator[Json]:
 
 def _targets(reference: str, resources: list[Json]) -> Iterator[Json]:
     """What a reference may lead to: all that it could mean, whichever resource it is written in."""
+    from urllib.parse import unquote
+
     fragment = reference.partition("#")[2]
     for resource in resources:
         if not fragment:

@@ -7,7 +7,7 @@ nodes share an Action.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -41,8 +41,8 @@ class Closure:
     `left_out`: junk in Skill folders, path → what it is.
     """
 
-    reasons: Mapping[Item, tuple[Reason, ...]]
-    targets: Mapping[Item, tuple[Item, ...]]
+    reasons: Mapping[Item, Sequence[Reason]]
+    targets: Mapping[Item, Sequence[Item]]
     left_out: Mapping[str, str]
 
     @property
@@ -131,8 +131,8 @@ class _Finder:
         left_out = {path: what for skill in provider.skills.values() for path, what in skill.left_out.items()}
         carried = {item.path for item in self._reasons}
         return Closure(
-            reasons={item: tuple(reasons) for item, reasons in self._reasons.items()},
-            targets={item: tuple(targets) for item, targets in self._targets.items()},
+            reasons=self._reasons,
+            targets=self._targets,
             left_out={path: what for path, what in left_out.items() if path not in carried},
         )
 
@@ -172,10 +172,14 @@ class _Finder:
 
     def _skill(self, path: str, by: Item) -> None:
         item = Item("skill", path)
-        if self._add(item, by, "skill"):
-            for file in self._provider.skills[path].files:
-                if file != path:
-                    self._add(Item("file", file), item, "its folder")
+        if not self._add(item, by, "skill"):
+            return
+        # Most of what a Provider carries lies here: one reason serves all files of the folder.
+        reason = Reason(item, "its folder")
+        files = [Item("file", file) for file in self._provider.skills[path].files if file != path]
+        self._targets.setdefault(item, []).extend(files)
+        for file in files:
+            self._reasons.setdefault(file, []).append(reason)
 
     def _resource(self, path: str, by: Item, at: str) -> None:
         item = Item("resource", path)

@@ -16,7 +16,6 @@ from ..errors import BundlerError, Diagnostic
 from ..paths import junk, normalize
 from ..protocol.documents import Document
 from ..protocol.model import Action, Catalog, Code, Graph, Node, Provider, Resource, SkillFolder
-from ..protocol.versions import PROTOCOL_VERSION, Range
 from ..tree import Tree
 from .resources import check_materializer, read_resource
 from .rules import graph_faults, reason_code_faults, recursion_fault
@@ -96,7 +95,12 @@ class _Loader:
     # --- the manifest and the Code Catalog ------------------------------------------------------------
 
     def _compatibility(self, manifest: Document) -> None:
-        for name, text in manifest.value.get("compatibility", {}).items():
+        ranges = manifest.value.get("compatibility", {})
+        if not ranges:
+            return
+        from ..protocol.versions import PROTOCOL_VERSION, Range
+
+        for name, text in ranges.items():
             pointer = f"/compatibility/{name}"
             try:
                 wanted = Range(text)

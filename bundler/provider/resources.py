@@ -9,7 +9,6 @@ from ..errors import BundlerError
 from ..paths import normalize
 from ..protocol import schemas
 from ..protocol.documents import Document, describe, front_matter, pointer_step
-from ..protocol.foreign import compile_schema
 from ..protocol.model import Action, Resource
 from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, MARKDOWN, PROTOCOLS, STATIC_KINDS, conversion
 from .sources import Sources
@@ -124,6 +123,8 @@ def _markdown(sources: Sources, path: str) -> tuple[Document, Resource]:
 
 def _check_contract(sources: Sources, resource: Resource, action: Action, named_in: Document) -> None:
     """A host Action's schemas: present, identified, self-contained; and the input satisfies its schema."""
+    from ..protocol.foreign import compile_schema
+
     named = (("inputSchema", action.input_schema), ("outputSchema", action.output_schema))
     missing = [role for role, path in named if path is None]
     if missing:

@@ -29,10 +29,15 @@ class Sources:
         """The bytes of a file that is parsed; each is read once."""
         data = self.bytes.get(path)
         if data is None:
-            with self.tree.open(path) as reader:
-                data = self.bytes[path] = reader.read_all(MAX_BYTES)
-                if reader.executable:
-                    self.executable.add(path)
+            small = self.tree.small(path)
+            if small is not None:
+                data, executable = small
+            else:
+                with self.tree.open(path) as reader:
+                    data, executable = reader.read_all(MAX_BYTES), reader.executable
+            self.bytes[path] = data
+            if executable:
+                self.executable.add(path)
         return data
 
     def head(self, path: str) -> bytes:

@@ -144,6 +144,14 @@ class Tree(ABC):
     def describe(self, path: str) -> str:
         """The path as a user would write it on this machine."""
 
+    def small(self, path: str) -> tuple[bytes, bool] | None:
+        """Content and executable bit of a file smaller than a chunk, read at once; None for a larger one.
+
+        Raises what `open` raises.
+        """
+        with self.open(path) as reader:
+            return None if reader.size >= CHUNK else (reader.read_all(CHUNK), reader.executable)
+
     def read(self, path: str, limit: int) -> bytes:
         """The bytes of the file at `path`; `parse-failed` if they are more than `limit`."""
         with self.open(path) as reader:

@@ -39,11 +39,12 @@ class ByDescriptor:
         self._names: list[str] = []
         self._open: list[int] = []
         self._last = ""
+        self._current = self._root
 
     def open(self, place: str, path: str) -> int | None:
         """A descriptor; None if a link lies on the way or at the end."""
         folder, _, name = place.rpartition("/")
-        parent = self._folder(folder, path)
+        parent = self._current if folder == self._last else self._folder(folder, path)
         if parent is None:
             return None
         try:
@@ -115,24 +116,20 @@ class ByDescriptor:
             self._cut(shared)
             for name in names[shared:]:
                 try:
-                    descriptor = os.open(
-                        to_system(name), self._FOLDER, dir_fd=self._open[-1] if self._open else self._root
-                    )
+                    descriptor = os.open(to_system(name), self._FOLDER, dir_fd=self._current)
                 except OSError as error:
                     if error.errno in _LINK_IN_THE_WAY and self._is_link(name):
                         return None
                     raise _absent(path, error) from None
                 self._names.append(name)
                 self._open.append(descriptor)
-                self._last = "/".join(self._names)
-        return self._open[-1] if self._open else self._root
+                self._last, self._current = "/".join(self._names), descriptor
+        return self._current
 
     def _is_link(self, name: str) -> bool:
         # A file in a folder's place and a link answer alike.
         try:
-            status = os.stat(
-                to_system(name), dir_fd=self._open[-1] if self._open else self._root, follow_symlinks=False
-            )
+            status = os.stat(to_system(name), dir_fd=self._current, follow_symlinks=False)
         except OSError:  # gone in between: the caller reports what opening it answered
             return False
         return stat.S_ISLNK(status.st_mode)
@@ -141,7 +138,7 @@ class ByDescriptor:
         for descriptor in self._open[length:]:
             os.close(descriptor)
         del self._open[length:], self._names[length:]
-        self._last = "/".join(self._names)
+        self._last, self._current = "/".join(self._names), self._open[-1] if self._open else self._root
 
 
 class ByName:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bundler.bundle.open import open_path
 from bundler.bundle.names import name_warnings
+from bundler.bundle.open import open_path
 from bundler.bundle.plan import make_plan
 from bundler.bundle.write import build
 from bundler.errors import BundlerError

@@ -131,7 +131,7 @@ class _Builder:
         self._line = line + 1
         self._places = places
         self._swap: dict[int, str] = {}
-        if any(character in text for character in _OLD_LINE_ENDS):
+        if not text.isascii() and any(character in text for character in _OLD_LINE_ENDS):
             text = self._hide_old_line_ends(text)
         # Without a final line end libyaml reads `a: |` as another value than with one.
         self._text = text if text.endswith(("\n", "\r")) else text + "\n"
@@ -161,6 +161,8 @@ class _Builder:
     def _build(self, next_event: Callable[[], Any]) -> Json:
         # This loop sees every scalar of every document: what is rare is done in methods.
         careful, places = bool(self._swap) or self._flow_question, self._places
+        # Only an escape or a character beyond ASCII can make a surrogate; only `&` an anchor.
+        odd, anchored = not self._text.isascii() or "\\" in self._text, "&" in self._text
         stack: list[_Frame] = []
         # What is being read: a dict with its key, a list, or at first and at last the list of the documents' roots.
         roots: list[Json] = []
@@ -179,9 +181,9 @@ class _Builder:
                     value = self._scalar(event)
                 elif event.implicit[0] and (not value or value[0] in _MAY_BE_NO_TEXT):
                     value = self._plain(value)
-                if value.__class__ is str and not value.isascii():
+                if odd and value.__class__ is str and not value.isascii():
                     self._refuse_surrogates(value, event)
-                if event.anchor is not None:
+                if anchored and event.anchor is not None:
                     self._anchors[event.anchor] = (value, 1)
                 size = 1
             elif kind is AliasEvent:
