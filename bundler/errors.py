@@ -78,6 +78,7 @@ CODES: Mapping[str, str | None] = {
     "build-absolute-path-leak": "write the path relative to the Provider root, or rename what only looks like it",
     "path-not-portable": "rename the file so that every system can hold it",
     "path-collision": "rename one of the two: some systems cannot hold both",
+    "junk-left-out": "`agent-bundler inspect files` lists all of it",
     "path-long": "shorten the path, or tell Windows users to enable long paths",
     "skill-frontmatter-unusable": "give SKILL.md front matter with a `name` text, so that a Route can name the Skill",
     # bundles
@@ -214,6 +215,17 @@ class BundlerError(Exception):
                 "diagnostics": [diagnostic.to_json() for diagnostic in self.diagnostics],
             },
         }
+
+
+def nearest(name: str, options: Iterable[str]) -> str:
+    """` (did you mean …?)` for the option that a misspelt name comes near to; empty if it comes near to none."""
+    from difflib import get_close_matches
+
+    options = list(options)
+    found = [option for option in options if option.casefold() == name.casefold()] or get_close_matches(
+        name, options, 1
+    )
+    return f" (did you mean `{found[0]}`?)" if found else ""
 
 
 def _restore(code: str, message: str, hint: str | None, diagnostics: tuple[Diagnostic, ...]) -> BundlerError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from hashlib import sha256
 
-from ..errors import BundlerError, Diagnostic
+from ..errors import CODES, BundlerError, Diagnostic
 from ..paths import junk, printable
 from ..tree import Tree, folders_of, strangers
 from .manifest import MANIFEST_NAME, BundleManifest
@@ -55,4 +55,4 @@ def check_output_current(tree: Tree, manifest: BundleManifest, executable: Set[s
 
 
 def _difference(path: str, message: str) -> Diagnostic:
-    return Diagnostic(code="build-output-differs", message=message, path=path)
+    return Diagnostic(code="build-output-differs", message=message, path=path, hint=CODES["build-output-differs"])

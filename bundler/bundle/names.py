@@ -22,8 +22,10 @@ def portability_faults(files: Sequence[str]) -> list[BundlerError]:
         if (reason := unportable(path)) is not None
     ]
     for first, second in collisions([*files, MANIFEST_NAME]):
-        how = "case" if first.lower() == second.lower() else "Unicode form or case"
-        message = f"`{first}` and `{second}` differ only in {how}: some systems hold one file for both"
+        how, shown = "case", (first, second)
+        if first.lower() != second.lower():  # they may look the same
+            how, shown = "Unicode form or case", (ascii(first)[1:-1], ascii(second)[1:-1])
+        message = f"`{shown[0]}` and `{shown[1]}` differ only in {how}: some systems hold one file for both"
         faults.append(BundlerError("path-collision", message, path=second, detail={"other": first}))
     return faults
 
@@ -53,8 +55,22 @@ def portability_warnings(provider: Provider, files: Sequence[str]) -> Iterator[D
             )
 
 
+def junk_notes(closure: Closure) -> list[Diagnostic]:
+    """What was left out of Skill folders, in one note."""
+    if not closure.left_out:
+        return []
+    named = [f"{path} ({what})" for path, what in sorted(closure.left_out.items())]
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    message = f"left out of Skill folders: {printable(', '.join(named[:3]))}{more}"
+    return [
+        Diagnostic(
+            code="junk-left-out", severity="info", message=message, hint="`agent-bundler inspect files` lists all of it"
+        )
+    ]
+
+
 def name_warnings(provider: Provider, closure: Closure) -> list[Diagnostic]:
     """The warnings, and (as warnings, before a build) what it would refuse."""
     files = closure.paths
     refused = [replace(fault.diagnostics[0], severity="warning") for fault in portability_faults(files)]
-    return [*refused, *portability_warnings(provider, files)]
+    return [*refused, *portability_warnings(provider, files), *junk_notes(closure)]

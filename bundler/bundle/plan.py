@@ -13,9 +13,9 @@ from ..protocol.emit import provider_yaml
 from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..tree import Tree
+from .listed import ListedTree
 from .manifest import MANIFEST_NAME, MAX_FILES, PROVIDER_NAME
 from .names import portability_faults, portability_warnings
-from .verify import ListedTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import codecs
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
 from hashlib import sha256
 
 from ..errors import BundlerError, Diagnostic
@@ -27,8 +27,9 @@ from ..protocol.documents import MAX_BYTES, parse
 from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..provider.load import load_provider
-from ..tree import CHUNK, Entry, MemoryReader, Reader, Skip, Tree, folders_of, strangers
+from ..tree import Entry, Tree, folders_of, strangers
 from . import manifest as bundle_manifest
+from .listed import ListedTree
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest, CatalogEntry
 
 #: Bytes of hashed small files kept for parsing; what is beyond, and what is large, is read and hashed again.
@@ -63,104 +64,20 @@ class VerifiedBundle:
         return self.manifest.digest
 
 
-class ListedTree(Tree):
-    """The files that a bundle's manifest lists, each held to its digest while it is read."""
-
-    def __init__(self, tree: Tree, digests: Mapping[str, str]) -> None:
-        self._tree = tree
-        self._digests = digests
-        self._sorted = sorted(digests)
-        #: Content that was hashed and is still to be parsed, and whether its file is executable.
-        self.kept: dict[str, tuple[bytes, bool]] = {}
-
-    def open(self, path: str) -> Reader:
-        kept = self.kept.get(path)
-        if kept is not None:
-            return MemoryReader(path, *kept)
-        reader = self._tree.open(path)
-        listed = self._digests.get(path)
-        # What is not listed fails the verification in the end, whatever it holds.
-        return reader if listed is None else _CheckedReader(reader, listed)
-
-    def small(self, path: str) -> tuple[bytes, bool] | None:
-        kept = self.kept.get(path)
-        if kept is not None:
-            return kept
-        found = self._tree.small(path)
-        listed = self._digests.get(path)
-        if found is not None and listed is not None and "sha256:" + sha256(found[0]).hexdigest() != listed:
-            raise _changed(path)
-        return found
-
-    def check(self, path: str) -> None:
-        if path not in self._digests:  # a listed file was opened when it was hashed
-            self._tree.check(path)
-
-    def files(self, folder: str, skip: Skip = lambda path: False) -> Iterator[str | BundlerError]:
-        """Every listed file below the folder: in a bundle what the manifest lists counts, junk or not."""
-        prefix = f"{folder}/" if folder else ""
-        for index in range(bisect_left(self._sorted, prefix), len(self._sorted)):
-            path = self._sorted[index]
-            if not path.startswith(prefix):
-                break
-            yield path
-
-    def entries(self, descend: Callable[[str], bool] = lambda folder: True) -> Iterator[Entry]:
-        return self._tree.entries(descend)
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        return self._tree.roots
-
-    def describe(self, path: str) -> str:
-        return self._tree.describe(path)
-
-    def close(self) -> None:
-        self._tree.close()
-
-
-class _CheckedReader(Reader):
-    """Passes bytes through and refuses at the end if they are not those that the manifest lists."""
-
-    __slots__ = ("_hasher", "_listed", "_reader")
-
-    def __init__(self, reader: Reader, listed: str) -> None:
-        super().__init__(reader.path, reader.size, reader.executable)
-        self._reader, self._listed = reader, listed
-        self._hasher = sha256()
-
-    def read(self, count: int = CHUNK) -> bytes:
-        data = self._reader.read(count)
-        self._hasher.update(data)
-        if not data:
-            self._check()
-        return data
-
-    def chunks(self) -> Iterator[bytes]:
-        for chunk in self._reader.chunks():
-            self._hasher.update(chunk)
-            yield chunk
-        self._check()
-
-    def close(self) -> None:
-        self._reader.close()
-
-    def _check(self) -> None:
-        if "sha256:" + self._hasher.hexdigest() != self._listed:
-            raise _changed(self.path)
-
-
-def _changed(path: str) -> BundlerError:
-    return BundlerError("bundle-file-digest-mismatch", f"`{path}` has changed since it was verified", path=path)
-
-
 def verify_bundle(tree: Tree) -> VerifiedBundle:
     """The bundle whose manifest.json lies in the tree's root. The tree must stay open while it is used.
 
     Raises `BundlerError`: `file-missing`, `parse-failed`, `schema-invalid`, the `bundle-…` codes, and those of loading.
     """
-    # 1. the manifest
     data = _read_manifest(tree)
+    try:
+        return _verify(tree, data)
+    except BundlerError as error:
+        raise _for_its_user(error) from None
+
+
+def _verify(tree: Tree, data: bytes) -> VerifiedBundle:
+    # 1. the manifest
     manifest, document = bundle_manifest.read(data)
     faults: list[BundlerError] = []
     # 2. the overall digest
@@ -220,6 +137,20 @@ def _verified(**members: object) -> VerifiedBundle:
     for name, value in members.items():
         object.__setattr__(bundle, name, value)
     return bundle
+
+
+_REMEDY = "rebuild the bundle from its source, or fetch it again from where it was published"
+
+
+def _for_its_user(error: BundlerError) -> BundlerError:
+    """The same error with the remedy of those who have a bundle: the one of an author would have them change it."""
+    diagnostics = [
+        diagnostic
+        if diagnostic.code.startswith("bundle-") or diagnostic.code == "file-read-failed"
+        else replace(diagnostic, hint=_REMEDY)
+        for diagnostic in error.diagnostics
+    ]
+    return BundlerError(error.code, error.message, hint=diagnostics[0].hint, diagnostics=diagnostics)
 
 
 def _read_manifest(tree: Tree) -> bytes:

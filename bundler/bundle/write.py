@@ -111,7 +111,7 @@ def write_bundle(
         digests[path] = "sha256:" + passed.digest
         size += passed.size
         if passed.leak is not None:
-            leaks.append(_leak(plan, path, passed.leak))
+            leaks.append(_leak(plan, path, passed.leak, whole[0] if whole is not None else None))
         progress(done, size, len(plan.files))
     if leaks:
         raise BundlerError.of(leaks)
@@ -184,11 +184,15 @@ class _Pass:
         self.leak = scan.found
 
 
-def _leak(plan: Plan, path: str, offset: int) -> BundlerError:
+def _leak(plan: Plan, path: str, offset: int, data: bytes | None) -> BundlerError:
     roots = " or ".join(dict.fromkeys(plan.tree.roots))
+    line = column = None
+    place = f"{path} at byte {offset}"
+    if data is not None:  # of a large file only the offset is known
+        line = data.count(b"\n", 0, offset) + 1
+        column = len(data[data.rfind(b"\n", 0, offset) + 1 : offset].decode(errors="replace")) + 1
+        place = f"{path}:{line}:{column}"
+    message = f"{place} holds the absolute path of the source, {roots}"
     return BundlerError(
-        "build-absolute-path-leak",
-        f"`{path}` holds the absolute path of the source, {roots}, at byte {offset}",
-        path=path,
-        detail={"offset": offset},
+        "build-absolute-path-leak", message, path=path, line=line, column=column, detail={"offset": offset}
     )

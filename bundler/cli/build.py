@@ -26,6 +26,7 @@ def command(options: GlobalOptions, output: str, dry_run: bool, check: bool) -> 
     The bundle holds the files that the Provider needs and no others, a normalized provider.yaml, and manifest.json
     with a digest of each. It appears whole or not at all; an older bundle is replaced in one step.
     """
+    from ..bundle.names import junk_notes
     from ..bundle.plan import make_plan
     from ..bundle.write import build
 
@@ -33,7 +34,7 @@ def command(options: GlobalOptions, output: str, dry_run: bool, check: bool) -> 
         raise click.UsageError("--dry-run and --check exclude each other")
     with options.open() as opened:
         plan = make_plan(opened.tree, opened.provider)
-        warn(options, [*opened.warnings, *plan.warnings])
+        warn(options, [*opened.warnings, *plan.warnings, *(() if dry_run else junk_notes(plan.closure))])
         progress = Progress(options, "checking" if dry_run or check else "building")
         try:
             if dry_run:
@@ -53,7 +54,7 @@ def _show_result(options: GlobalOptions, manifest: BundleManifest, output: str, 
         print_json(manifest.to_json())
         return
     echo(
-        f"{verb} {output}: {manifest.provider_id} {manifest.provider_version}, {plural(len(manifest.files), 'file')}\n{manifest.digest}"
+        f"{verb} {output}: {manifest.provider_id} {manifest.provider_version}, {plural(len(manifest.files), 'file')} and manifest.json\n{manifest.digest}"
     )
 
 
@@ -107,5 +108,5 @@ def _show_plan(options: GlobalOptions, plan: Plan, output: str, progress: Progre
         echo(f"left out: {each['path']} ({each['reason']})")
     echo(
         f"would {'replace' if replaces else 'write'} {output}: {manifest.provider_id} {manifest.provider_version}, "
-        f"{plural(len(files), 'file')}, {size_text(sum(nowhere.sizes.values()))}\n{manifest.digest}"
+        f"{plural(len(files), 'file')} and manifest.json, {size_text(sum(nowhere.sizes.values()))}\n{manifest.digest}"
     )

@@ -22,14 +22,17 @@ def command(options: GlobalOptions, path: str) -> None:
 
     PATH is relative to the Provider root; one that exists from the current folder works too.
     """
+    from ..bundle.manifest import MANIFEST_NAME
+
     with options.open() as opened:
         warn(options, opened.warnings)
         name = _inside(opened, path)
         reasons = opened.closure.why(name)
-        if not reasons:
-            reasons, carried = [_why_not(opened, name)], False
-        else:
-            carried = True
+        if opened.bundle is not None and name == MANIFEST_NAME:
+            reasons = ["generated: it says what the bundle holds"]
+        carried = bool(reasons)
+        if not carried:
+            reasons = [_why_not(opened, name)]
     if options.json:
         print_json({"path": name, "carried": carried, "reasons": reasons})
         return
@@ -51,12 +54,9 @@ def _inside(opened: Opened, path: str) -> str:
 
 
 def _why_not(opened: Opened, name: str) -> str:
-    from ..bundle.manifest import MANIFEST_NAME
     from ..errors import BundlerError
     from ..provider.closure import not_carried
 
-    if opened.bundle is not None and name == MANIFEST_NAME:
-        return "it is generated: it says what the bundle holds"
     if not name:
         return "it is the Provider root"
     inside = [carried for carried in opened.closure.paths if carried.startswith(name + "/")]

@@ -12,7 +12,10 @@ from .output import echo, print_json, warn
 @make_command("graph", epilog="Example: agent-bundler graph release -m my-provider > release.mmd")
 @click.argument("graph", required=False)
 def command(options: GlobalOptions, graph: str | None) -> None:
-    """Draw the Graph of that id, or all of them, as Mermaid text: nodes by kind, edges by kind and outcomes."""
+    """Draw the Graph of that id as Mermaid text: nodes by kind and effect, edges by kind and outcomes.
+
+    Without an id all are drawn; of several, each as a fenced block of a Markdown page.
+    """
     from ..errors import BundlerError
     from ..provider.mermaid import draw
 
@@ -27,4 +30,7 @@ def command(options: GlobalOptions, graph: str | None) -> None:
     if options.json:
         print_json({"graphs": [{"id": name, "mermaid": text} for name, text in drawn.items()]})
         return
-    echo("\n".join(drawn.values()), nl=False)
+    if len(drawn) == 1:
+        echo(*drawn.values(), nl=False)
+    else:
+        echo("\n".join(f"## {name}\n\n```mermaid\n{text}```\n" for name, text in drawn.items()), nl=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +13,7 @@ from .output import echo, plural, print_json, size_text, visible, warn
 
 if TYPE_CHECKING:
     from ..bundle.open import Opened
+    from ..protocol.model import Action, Check, Graph
 
 
 @click.group("inspect", epilog="Example: agent-bundler inspect files -m my-provider")
@@ -21,9 +24,17 @@ def command() -> None:
 add_global_options(command)
 
 
-@subcommand(command, "provider", epilog="Example: agent-bundler inspect provider -m dist/provider")
+@subcommand(
+    command,
+    "provider",
+    short_help="Graphs, Actions, Resources, codes.",
+    epilog="Example: agent-bundler inspect provider -m dist/provider",
+)
 def provider(options: GlobalOptions) -> None:
-    """Graphs, nodes, Actions with command and effect, Resources and codes of the Provider."""
+    """Graphs with their Gates and edges, Actions with command and effect, Resources and codes of the Provider.
+
+    In JSON this is the protocol's agent-graph.inspect.v1, which has no commands: they stand in the Actions' files.
+    """
     from ..provider.inspection import inspect_provider
 
     with options.open() as opened:
@@ -35,7 +46,12 @@ def provider(options: GlobalOptions) -> None:
         _show_provider(opened, result)
 
 
-@subcommand(command, "files", epilog="Example: agent-bundler inspect files -m my-provider --format json")
+@subcommand(
+    command,
+    "files",
+    short_help="Carried files, and what is not carried.",
+    epilog="Example: agent-bundler inspect files -m my-provider --format json",
+)
 def files(options: GlobalOptions) -> None:
     """Every carried file with digest, size, executable bit and reason; what lies there and is not carried, and why."""
     from ..bundle.manifest import MANIFEST_NAME
@@ -77,7 +93,12 @@ def files(options: GlobalOptions) -> None:
     )
 
 
-@subcommand(command, "skill", epilog="Example: agent-bundler inspect skill skills/release/SKILL.md")
+@subcommand(
+    command,
+    "skill",
+    short_help="What a SKILL.md is bound to.",
+    epilog="Example: agent-bundler inspect skill skills/release/SKILL.md",
+)
 @click.argument("file", metavar="SKILL.md")
 def skill(options: GlobalOptions, file: str) -> None:
     """What a SKILL.md is bound to: the Provider, its Graph and its Entry."""
@@ -108,41 +129,71 @@ def skill(options: GlobalOptions, file: str) -> None:
 
 
 def _show_provider(opened: Opened, result: dict[str, Any]) -> None:
-    loaded = opened.provider
+    provider = opened.provider
     state = "a source" if opened.bundle is None else f"a bundle, consistent, not trusted: {opened.bundle.digest}"
-    echo(f"{loaded.id} {loaded.version}: {state}\n{opened.manifest_path}")
+    echo(f"{provider.id} {provider.version}: {state}\n{opened.manifest_path}")
     for graph in result["graphs"]:
-        entries = ", ".join(f"{name} → {node}" for name, node in graph["entrypoints"].items())
-        echo(f"\nGraph {graph['id']} ({graph['path']}); entrypoints: {entries}")
-        for node in loaded.graphs[graph["id"]].nodes:
-            names = [path for _, path in node.actions()] + (
-                [f"Graph {node.graph}, entry {node.entry}"] if node.graph else []
-            )
-            extra = node.terminal_outcome or ", ".join(names)
-            echo(
-                f"  {node.kind:9} {node.id}"
-                + (f"  {extra}" if extra else "")
-                + (f"  [{node.reason_code}]" if node.reason_code else "")
-            )
-    if loaded.actions:
+        _show_graph(provider.graphs[graph["id"]])
+    if provider.actions:
         echo("\nActions")
     for entry in result["actions"]:
-        action = loaded.actions[entry["path"]]
-        what = (
-            action.command
-            or action.handler
-            or action.skill
-            or " ".join(filter(None, (action.runtime, action.entry, *action.args)))
-        )
-        echo(f"  {action.effect:9} {action.runner:8} {action.id}: {visible(what)}")
-    if loaded.resources:
+        _show_action(provider.actions[entry["path"]])
+    if provider.resources:
         echo("\nResources")
     for entry in result["resources"]:
-        echo(
-            f"  {entry['kind']:12} {entry['id']} ({entry['path']})"
-            + ("  made by its materializer" if entry["dynamic"] else "")
-        )
+        resource = provider.resources[entry["path"]]
+        echo(f"  {resource.kind:12} {resource.id} ({resource.path}), {resource.media_type}")
+        if resource.materializer is not None:
+            given = f", input {visible(json.dumps(resource.input, ensure_ascii=False))}" if resource.input else ""
+            echo(f"{'':15}made by {resource.materializer}{given}")
+        elif resource.content != resource.path:
+            echo(f"{'':15}content {resource.content}")
     if result["codes"]:
         echo("\nCodes")
     for code in result["codes"]:
         echo(f"  {code['kind']:12} {code['code']}: {visible(code['summary'])}")
+
+
+def _show_graph(graph: Graph) -> None:
+    entries = ", ".join(f"{name} → {node}" for name, node in graph.entrypoints.items())
+    echo(f"\nGraph {graph.id} ({graph.path}); entrypoints: {entries}")
+    for node in graph.nodes:
+        what = node.terminal_outcome or (f"Graph {node.graph}, entry {node.entry}" if node.graph else node.action or "")
+        echo("  " + "  ".join(filter(None, (f"{node.kind:8}", node.id, what, node.reason_code))))
+        if node.gate is not None:
+            who = f"authority {node.gate.authority}" if node.gate.authority else "the user"
+            delegatable = ", delegatable to a session" if node.gate.delegatable else ""
+            echo(f"{'':12}asks {who}{delegatable}: {visible(node.gate.prompt)}")
+        for role, path in node.actions():
+            if role != "action":
+                echo(f"{'':12}{role}: {path}")
+        if node.delegated is not None and node.delegated.inspection is not None:
+            echo(f"{'':12}delegated.inspection: {node.delegated.inspection}")
+        for role, path in node.resource_paths():
+            echo(f"{'':12}{role}: {path}")
+        for role, checks in (("requiresFacts", node.requires_facts), ("satisfiedBy", node.satisfied_by)):
+            if checks:
+                echo(f"{'':12}{role}: {'; '.join(map(_check_text, checks))}")
+    for edge in graph.edges:
+        echo(f"  edge      {edge.source} → {edge.target}  {edge.kind}: {', '.join(edge.outcomes)}")
+
+
+def _show_action(action: Action) -> None:
+    what = action.command or action.handler or action.skill
+    if what is None:
+        what = " ".join([str(action.runtime), str(action.entry), *map(shlex.quote, action.args)])
+    echo(f"  {action.effect:9} {action.runner:8} {action.id} (cwd {action.cwd}): {visible(what)}")
+    named = [
+        ("inputSchema", action.input_schema),
+        ("outputSchema", action.output_schema),
+        ("files", ", ".join(action.files)),
+    ]
+    for role, path in named:
+        if path:
+            echo(f"{'':21}{role}: {path}")
+
+
+def _check_text(check: Check) -> str:
+    if check.exists is not None:
+        return f"{check.path} {'exists' if check.exists else 'does not exist'}"
+    return f"{check.path} equals {visible(json.dumps(check.equals, ensure_ascii=False))}"

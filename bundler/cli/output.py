@@ -49,7 +49,7 @@ def print_warnings(options: GlobalOptions) -> None:
         if options.json:
             print_json(warning.to_json(), err=True)
         else:
-            _print_diagnostic(warning, "warning", "yellow", warning.hint)
+            _print_diagnostic(warning, "note" if warning.severity == "info" else "warning", "yellow", warning.hint)
 
 
 def print_error(options: GlobalOptions, error: BundlerError) -> None:

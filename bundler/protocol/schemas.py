@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..data import data_folder
-from ..errors import BundlerError, Diagnostic
+from ..errors import BundlerError, Diagnostic, nearest
 from .canonical import Json
 from .documents import Document, describe, pointer_step
 
@@ -75,23 +75,33 @@ def check(document: Document, name: str) -> None:
     if document.finite and _validator(name).is_valid(document.value):
         return
     no_numbers = list(_not_finite(document.value, ""))
-    errors = _validator(name).iter_errors(document.value)
-    faults = [fault for error in errors for fault in explain(error) if fault[1] not in no_numbers]
-    _raise(
-        document,
-        name,
-        [
-            *(("type", pointer, "is a number that JSON has not (infinite, or not a number)") for pointer in no_numbers),
-            *faults,
-        ],
-    )
+    faults = [("type", pointer, "is a number that JSON has not (infinite, or not a number)") for pointer in no_numbers]
+    for error in _validator(name).iter_errors(document.value):
+        allowed = _fields(name, error.schema_path)
+        faults.extend(fault for fault in explain(error, allowed) if fault[1] not in no_numbers)
+    _raise(document, name, faults)
+
+
+def _fields(name: str, schema_path: list[str | int]) -> list[str]:
+    """The fields that the schema allows at the place where an `additionalProperties` refused one."""
+    if schema_path[-1:] != ["additionalProperties"]:
+        return []
+    place: Any = _schema(name)
+    for step in schema_path[:-1]:
+        place = place[step]
+    return list(place.get("properties", ()))
+
+
+@cache
+def _schema(name: str) -> Json:
+    return json.loads(schema_path(name).read_bytes())
 
 
 @cache
 def _validator(name: str) -> Any:
     import jsonschema_rs
 
-    return jsonschema_rs.Draft202012Validator(json.loads(schema_path(name).read_bytes()), retriever=refuse_to_fetch)
+    return jsonschema_rs.Draft202012Validator(_schema(name), retriever=refuse_to_fetch)
 
 
 def refuse_to_fetch(uri: str) -> Json:
@@ -115,35 +125,35 @@ def _raise(document: Document, name: str, faults: list[tuple[str, str, str]]) ->
     # In the order of the file: the reader meets them so.
     placed = sorted(
         (
-            (document.place(pointer) or (0, 0), keyword, pointer, message)
+            (document.place(pointer, key=keyword == _UNKNOWN) or (0, 0), keyword, pointer, message)
             for keyword, pointer, message in dict.fromkeys(faults)
         ),
         key=lambda item: item[0],
     )
+    hint = f"correct the value at the place named; `agent-bundler schema path {name}` tells where the schema lies"
     diagnostics = [
         Diagnostic(
             code=f"schema.{keyword}",
-            message=f"`{pointer or '/'}` {message}",
+            message=f"{f'`{pointer}`' if pointer else 'the document'} {message}",
             path=document.path,
             line=place[0] or None,
             column=place[1] or None,
             pointer=pointer,
+            hint=hint,
         )
         for place, keyword, pointer, message in placed[:MAX_FAULTS]
     ]
     first = diagnostics[0]
     more = f" (and {len(placed) - 1} more)" if len(placed) > 1 else ""
     where = document.path if first.line is None else f"{document.path}:{first.line}:{first.column}"
-    raise BundlerError(
-        "schema-invalid",
-        f"{where} {first.message}{more}",
-        hint=f"correct the value at the place named; `agent-bundler schema path {name}` shows the schema",
-        diagnostics=diagnostics,
-    )
+    raise BundlerError("schema-invalid", f"{where} {first.message}{more}", hint=hint, diagnostics=diagnostics)
 
 
-def explain(error: Any) -> Iterator[tuple[str, str, str]]:
-    """(keyword, pointer, message); the message reads after the pointer."""
+_UNKNOWN = "additionalProperties"
+
+
+def explain(error: Any, allowed: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
+    """(keyword, pointer, message); the message reads after the pointer. `allowed` are the fields of an object."""
     pointer = "".join(pointer_step(step) for step in error.instance_path)
     keyword = error.kind.name
     detail = error.kind.as_dict() if keyword not in ("oneOf", "anyOf") else {}
@@ -153,11 +163,18 @@ def explain(error: Any) -> Iterator[tuple[str, str, str]]:
             yield keyword, pointer, f"lacks the field `{detail['property']}`"
         case "additionalProperties":
             for name in detail["unexpected"]:
-                yield keyword, pointer + pointer_step(name), "is a field that is not allowed here"
+                meant = nearest(name, allowed) or (f"; allowed are: {', '.join(allowed)}" if allowed else "")
+                yield keyword, pointer + pointer_step(name), f"is a field that is not allowed here{meant}"
         case "falseSchema" | "false schema":
             yield "false", pointer, "is a field that is not allowed here"
         case "type":
-            yield keyword, pointer, f"is {found}; expected: {' or '.join(detail['types'])}"
+            quotes = (
+                " (put it in quotes)"
+                if detail["types"] == ["string"] and isinstance(error.instance, int | float)
+                else ""
+            )
+            what = "is empty" if error.instance is None and not pointer else f"is {found}"
+            yield keyword, pointer, f"{what}; expected: {' or '.join(detail['types'])}{quotes}"
         case "enum":
             yield keyword, pointer, f"is {found}; expected one of: {', '.join(map(_choice, detail['options']))}"
         case "const":

@@ -10,10 +10,13 @@ broken one leaves unknown are not reported as missing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
-from ..errors import BundlerError, Diagnostic
+from ..errors import BundlerError, Diagnostic, nearest
 from ..paths import junk, normalize
+from ..protocol import schemas
+from ..protocol.canonical import Json
 from ..protocol.documents import Document
 from ..protocol.model import Action, Catalog, Code, Graph, Node, Provider, Resource, SkillFolder
 from ..tree import Tree
@@ -48,15 +51,14 @@ class _Loader:
         self._graphs_unknown = False
 
     def load(self, manifest_path: str) -> Provider:
-        # 1. the manifest: nothing can be said without it
-        manifest = self._sources.document(manifest_path, "provider")
-        self._compatibility(manifest)
+        # 1. the manifest: where it is broken, the rest is looked at as far as it names it
+        manifest = self._manifest(manifest_path)
         # 2. the Code Catalog
         catalog = self._catalog(manifest)
         # 3. each Graph
-        for index, path in enumerate(manifest.value["graphs"]):
+        for index, path in _usable_paths(manifest.value.get("graphs")):
             with self._sources.collecting():
-                self._graph(normalize(path), manifest, index)
+                self._graph(path, manifest, index)
         # 4. what each node names
         for graph in self._graphs.values():
             document = self._graph_documents[graph.id]
@@ -94,6 +96,29 @@ class _Loader:
 
     # --- the manifest and the Code Catalog ------------------------------------------------------------
 
+    def _manifest(self, path: str) -> Document:
+        try:
+            manifest = self._sources.document(path)
+        except BundlerError as error:
+            folder, _, name = path.rpartition("/")
+            if error.code != "file-missing":
+                raise
+            where = self._sources.tree.describe(folder)
+            near = nearest(name, self._sources.tree.names(folder))
+            raise BundlerError(
+                error.code,
+                f"{where} holds no Provider: {error.message}{near}",
+                path=path,
+                hint="name a Provider with -m: its folder, which holds provider.yaml, or its manifest file",
+            ) from None
+        with self._sources.collecting():
+            schemas.check(manifest, "provider")
+            self._compatibility(manifest)
+        value = manifest.value
+        if self._sources.faults and (not isinstance(value, dict) or value.get("schema") != "agent-graph.provider.v1"):
+            raise BundlerError.of(self._sources.faults)  # something else: what it names is nobody's
+        return manifest
+
     def _compatibility(self, manifest: Document) -> None:
         ranges = manifest.value.get("compatibility", {})
         if not ranges:
@@ -115,10 +140,11 @@ class _Loader:
                 self._warn(replace(unsupported.diagnostics[0], severity="warning"))
 
     def _catalog(self, manifest: Document) -> Catalog | None:
-        named = manifest.value.get("catalogs", {}).get("codes")
-        if named is None:
+        catalogs = manifest.value.get("catalogs")
+        named = _usable_paths([catalogs.get("codes")] if isinstance(catalogs, dict) else None)
+        if not named:
             return None
-        path = normalize(named)
+        path = named[0][1]
         with self._sources.collecting(manifest, "/catalogs/codes"):
             document = self._sources.document(path, "code-catalog")
             catalog = Catalog(path=path, codes=tuple(map(Code.from_value, document.value["codes"])))
@@ -159,6 +185,7 @@ class _Loader:
             graph = Graph.from_value(path, document.value)
             self._sources.faults.extend(graph_faults(graph, document))
             if graph.id in self._graphs:
+                self._graphs_unknown = True  # what the other one was meant to be called is not known
                 self._sources.faults.append(
                     document.fault(
                         "graph-id-duplicate",
@@ -188,7 +215,7 @@ class _Loader:
                     document.fault(
                         "subgraph-missing",
                         f"{pointer}/graph",
-                        f"the node `{node.id}` enters the Graph `{node.graph}`, which the manifest does not list",
+                        f"the node `{node.id}` enters the Graph `{node.graph}`, which the manifest does not list{nearest(node.graph or '', self._graphs)}",
                     )
                 )
         elif node.entry not in graph.entrypoints:
@@ -309,6 +336,16 @@ class _Loader:
         action = self._action(path, descriptor, "/materializer")
         if action is not None:
             check_materializer(self._sources, resource, action, descriptor)
+
+
+def _usable_paths(value: Json) -> list[tuple[int, str]]:
+    """(index, path in normal form) for each path of a list that a schema may have refused in part."""
+    usable = []
+    for index, path in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(path, str) and path:
+            with suppress(BundlerError):  # told already as a fault of the schema
+                usable.append((index, normalize(path)))
+    return usable
 
 
 def _role_pointer(role: str) -> str:

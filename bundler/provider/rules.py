@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..errors import BundlerError
+from ..errors import BundlerError, nearest
 from ..protocol.documents import Document
 from ..protocol.model import Catalog, Edge, Graph, Node
 
@@ -25,7 +25,7 @@ def graph_faults(graph: Graph, document: Document) -> Iterator[BundlerError]:
             yield document.fault(
                 "graph-entry-missing",
                 _entry(name),
-                f"the entrypoint `{name}` names `{entry}`, which is no node of this Graph",
+                f"the entrypoint `{name}` names `{entry}`, which is no node of this Graph{nearest(entry, nodes)}",
             )
     seen: set[Edge] = set()
     for index, edge in enumerate(graph.edges):
@@ -37,7 +37,7 @@ def graph_faults(graph: Graph, document: Document) -> Iterator[BundlerError]:
             yield document.fault(
                 "graph-edge-node-missing",
                 f"{pointer}/{end}",
-                f"the edge names `{name}`, which is no node of this Graph",
+                f"the edge names `{name}`, which is no node of this Graph{nearest(name, nodes)}",
             )
         source, target = nodes.get(edge.source), nodes.get(edge.target)
         if source is not None and source.kind == "terminal":
@@ -100,7 +100,7 @@ def reason_code_faults(graph: Graph, document: Document, catalog: Catalog) -> It
             yield document.fault(
                 "route-reason-code-missing",
                 pointer,
-                f"`{node.reason_code}` is not in the Code Catalog {catalog.path}",
+                f"`{node.reason_code}` is not in the Code Catalog {catalog.path}{nearest(node.reason_code, kinds)}",
             )
         elif kind != "route-reason":
             yield document.fault(

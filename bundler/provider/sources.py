@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import BundlerError
+from ..errors import BundlerError, nearest
 from ..protocol import schemas
 from ..protocol.documents import MAX_BYTES, Document, parse
 from ..tree import Tree
@@ -80,17 +80,25 @@ class Sources:
     def note(self, error: BundlerError, named_in: Document | None = None, pointer: str = "") -> None:
         """Add a fault."""
         if named_in is not None and error.code in _FILE_CODES:
-            error = _named_by(error, named_in, pointer)
+            error = _named_by(error, named_in, pointer, self._near(error))
         self.faults.append(error)
 
+    def _near(self, error: BundlerError) -> str:
+        """What was meant by the name of a file that does not exist, if something like it lies there."""
+        path = error.diagnostics[0].path or ""
+        if error.code != "file-missing" or "does not exist" not in error.message:
+            return ""
+        folder, _, name = path.rpartition("/")
+        return nearest(name, self.tree.names(folder))
 
-def _named_by(error: BundlerError, document: Document, pointer: str) -> BundlerError:
+
+def _named_by(error: BundlerError, document: Document, pointer: str, near: str) -> BundlerError:
     line, column = document.place(pointer) or (None, None)
     where = f"{document.path}:{line}:{column}" if line is not None else document.path
     first = error.diagnostics[0]
     return BundlerError(
         error.code,
-        f"{error.message} (named at {where})",
+        f"{error.message}{near} (named at {where})",
         path=first.path,
         hint=error.hint,
         detail={

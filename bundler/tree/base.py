@@ -135,6 +135,10 @@ class Tree(ABC):
         Into a folder that `descend` says no to it is not looked.
         """
 
+    @abstractmethod
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, for hints; none if it can't be listed."""
+
     @property
     def roots(self) -> tuple[str, ...]:
         """The root's absolute paths on this machine, as given and with links resolved; none if it is not on disk."""
@@ -170,7 +174,12 @@ class Tree(ABC):
 
 
 def not_a_file(path: str, what: str) -> BundlerError:
-    return BundlerError("file-missing", f"`{path or '.'}` {what}; a regular file is expected", path=path)
+    hint = None  # for what does not exist, that of the code
+    if what == "is a folder":
+        hint = "name a file in the folder"
+    elif not what.startswith("does not exist"):
+        hint = "remove it, or put a regular file in its place"
+    return BundlerError("file-missing", f"`{path or '.'}` {what}; a regular file is expected", path=path, hint=hint)
 
 
 def too_large(path: str, limit: int) -> BundlerError:

@@ -151,6 +151,12 @@ class DirectoryTree(Tree):
                     below.append(path)
             pending.extend(reversed(below))
 
+    def names(self, folder: str) -> list[str]:
+        try:
+            return [name for name, _ in self._list(folder, folder)[1]]
+        except BundlerError:
+            return []
+
     @property
     def roots(self) -> tuple[str, ...]:
         return self.given, self.root

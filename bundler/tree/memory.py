@@ -67,5 +67,9 @@ class MemoryTree(Tree):
             if path.rpartition("/")[0] in looked_into:
                 yield Entry(path, "file")
 
+    def names(self, folder: str) -> list[str]:
+        prefix = f"{folder}/" if folder else ""
+        return sorted({path[len(prefix) :].partition("/")[0] for path in self._files if path.startswith(prefix)})
+
     def describe(self, path: str) -> str:
         return path or "."

@@ -258,7 +258,9 @@ def unreadable(path: str, error: OSError) -> BundlerError:
 def _no_root(given: str, error: OSError) -> BundlerError:
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         what = "does not exist" if error.errno == errno.ENOENT else "is no folder"
-        return BundlerError("file-missing", f"{given} {what}; a folder is expected", path=given)
+        return BundlerError(
+            "file-missing", f"{given} {what}; a folder is expected", path=given, hint="name a folder that exists"
+        )
     return BundlerError("file-read-failed", f"{given} can't be read: {os.strerror(error.errno or 0)}", path=given)
 
 

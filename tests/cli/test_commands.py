@@ -195,6 +195,57 @@ def test_verify(bundle: Path, source: Path, tmp_path: Path) -> None:
     assert refused("verify", str(bundle), str(good)) == "bundle-files-mismatch"
 
 
+def test_verify_refuses_what_it_would_ignore(bundle: Path, source: Path) -> None:
+    for arguments in (["--skill", str(source / "skills/release/SKILL.md")], ["-m", str(bundle), str(bundle)]):
+        assert agent_bundler("verify", *arguments).status == 2
+
+
+def test_warnings_of_several_bundles_name_theirs(tmp_path: Path) -> None:
+    files = minimal(provider_yaml=PROVIDER + "compatibility: { agentGraph: ^0.2.0 }\n")
+    for name in ("one", "two"):
+        agent_bundler("-m", str(write_out(files, tmp_path / f"source-{name}")), "build", str(tmp_path / name))
+    result = agent_bundler("verify", str(tmp_path / "one"), str(tmp_path / "two"))
+    for name in ("one", "two"):
+        assert f"warning[compatibility-unsupported] {tmp_path / name}: provider.yaml:" in result.err
+
+
+def test_who_has_a_bundle_is_not_told_to_repair_it(bundle: Path) -> None:
+    (bundle / "codes.yaml").unlink()
+    result = agent_bundler("verify", str(bundle))
+    assert "error[file-missing]" in result.err
+    assert "remedy: rebuild the bundle from its source, or fetch it again" in result.err
+    (bundle / "manifest.json").write_text("{")
+    assert "remedy: rebuild the bundle" in agent_bundler("verify", str(bundle)).err
+    (bundle / "manifest.json").unlink()
+    assert "remedy: name the folder that `agent-bundler build` wrote" in agent_bundler("verify", str(bundle)).err
+
+
+def test_junk_is_reported_where_it_is_left_out(source: Path, tmp_path: Path) -> None:
+    for name in (".DS_Store", "a~", "b~", "c~"):
+        (source / "skills/release" / name).write_text("x")
+    for arguments in (["build", str(tmp_path / "out")], ["validate"]):
+        err = agent_bundler("-m", str(source), *arguments).err
+        assert err.startswith(
+            "note[junk-left-out] left out of Skill folders: skills/release/.DS_Store (macOS folder settings), "
+        )
+        assert "and 1 more" in err
+
+
+def test_several_graphs_are_drawn_as_a_page(tmp_path: Path) -> None:
+    files = minimal(provider_yaml=PROVIDER.replace("]", ", graphs/two.yaml]"))
+    files["graphs/two.yaml"] = str(files["graphs/main.yaml"]).replace("id: main", "id: two")
+    text = agent_bundler("graph", "-m", str(write_out(files, tmp_path / "p"))).out
+    assert text.count("```mermaid\n---\ntitle:") == 2
+    assert text.startswith("## main\n")
+
+
+def test_the_place_of_a_leak(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "root"
+    write_out(with_skill(leak=f"one\ntwo é {root}/x"), root)
+    err = agent_bundler("-m", str(root), "build", str(tmp_path / "out")).err
+    assert "skills/s/leak:2:7 holds the absolute path" in err
+
+
 def test_inspect_provider(source: Path, bundle: Path) -> None:
     from_source, from_bundle = (
         answer("inspect", "provider", "-m", str(source)),
@@ -205,8 +256,8 @@ def test_inspect_provider(source: Path, bundle: Path) -> None:
     text = agent_bundler("inspect", "provider", "-m", str(bundle)).out
     for part in (
         "a bundle, consistent, not trusted",
-        "external  host     publish: release.publish",
-        "read      command  show: git show --stat",
+        "external  host     publish (cwd workspace): release.publish",
+        "read      command  show (cwd workspace): git show --stat",
     ):
         assert part in text
     assert "a source" in agent_bundler("inspect", "provider", "-m", str(source)).out

@@ -955,12 +955,12 @@ a/b~c: 1
         ("schema.required", "/nodes/0", 5, 5),
         ("schema.maximum", "/nodes/0/priority", 7, 15),
         ("schema.not", "/nodes/0/action", 8, 13),
-        ("schema.additionalProperties", "/nodes/0/gate", 9, 11),
+        ("schema.additionalProperties", "/nodes/0/gate", 9, 5),
         ("schema.oneOf", "/nodes/0/requiresFacts/0", 11, 9),
         ("schema.enum", "/nodes/1/kind", 12, 23),
         ("schema.minItems", "/edges/0/outcomes", 13, 37),
         ("schema.uniqueItems", "/edges/1/outcomes", 13, 71),
-        ("schema.additionalProperties", "/a~1b~0c", 14, 8),
+        ("schema.additionalProperties", "/a~1b~0c", 14, 1),
     ]
     assert {fault.path for fault in error.diagnostics} == {"graphs/main.yaml"}
     assert {fault.severity for fault in error.diagnostics} == {"error"}

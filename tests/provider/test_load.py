@@ -79,6 +79,56 @@ def test_every_schema_fault_of_a_document_is_told_with_its_place() -> None:
     ]
 
 
+def test_a_broken_manifest_hides_nothing_that_it_still_names() -> None:
+    files = minimal(
+        provider_yaml=PROVIDER.replace("0.1.0", "x") + "catalogs: { codes: none.yaml }\nextra: 1\n",
+        graphs__main_yaml="a: [",
+    )
+    assert codes(load_error(files)) == ["schema.pattern", "schema.additionalProperties", "file-missing", "parse-failed"]
+    for graphs in ("[/etc/x, 5, '../y', graphs/main.yaml]", "graphs/main.yaml", "{}"):
+        assert (
+            load_error(minimal(provider_yaml=PROVIDER.replace("[graphs/main.yaml]", graphs))).code == "schema-invalid"
+        )
+
+
+@pytest.mark.parametrize(
+    ("files", "meant"),
+    [
+        (minimal(actions__work_yaml=ACTION.replace("effect", "efect")), "did you mean `effect`?"),
+        (minimal(actions__work_yaml=ACTION + "zzz: 1\n"), "allowed are: schema, id,"),
+        (minimal(graphs__main_yaml=GRAPH.replace("to: done", "to: doen")), "did you mean `done`?"),
+        (minimal(graphs__main_yaml=GRAPH.replace("default: work", "default: wrok")), "did you mean `work`?"),
+        (
+            minimal(graphs__main_yaml=GRAPH.replace("actions/work.yaml", "actions/Work.yaml")),
+            "did you mean `work.yaml`?",
+        ),
+        (minimal(actions__work_yaml=ACTION + "files: [actions/wrok.yaml]\n"), "did you mean `work.yaml`?"),
+        ({"provider.yml": PROVIDER}, "did you mean `provider.yml`?"),
+        (minimal(actions__work_yaml=""), "the document is empty; expected: object"),
+        (minimal(provider_yaml=PROVIDER.replace("0.1.0", "0.1")), "put it in quotes"),
+    ],
+)
+def test_what_was_probably_meant_is_told(files: dict[str, str | bytes], meant: str) -> None:
+    error = load_error(files)
+    assert meant in error.message + "".join(diagnostic.message for diagnostic in error.diagnostics)
+
+
+def test_an_unknown_field_is_shown_where_its_name_stands() -> None:
+    error = load_error(minimal(provider_yaml=PROVIDER + "catalog:\n  codes: codes.yaml\n"))
+    assert [(d.line, d.column) for d in error.diagnostics] == [(5, 1)]
+    text = '{"schema": "agent-graph.provider.v1", "id": "a", "version": "0.1.0", "graphs": ["graphs/main.yaml"],\n "other":\n 1}'
+    with pytest.raises(BundlerError) as raised:
+        load_provider(memory({**minimal(), "p.json": text}), "p.json")
+    assert [(d.line, d.column) for d in raised.value.diagnostics] == [(2, 2)]
+
+
+def test_a_graph_under_a_duplicate_id_is_not_missing() -> None:
+    files = minimal(graphs__main_yaml=graph("  - { id: a, kind: subgraph, graph: two, entry: default }\n"))
+    files["provider.yaml"] = PROVIDER.replace("]", ", graphs/two.yaml]")
+    files["graphs/two.yaml"] = graph(NODE)
+    assert codes(load_error(files)) == ["graph-id-duplicate"]
+
+
 def test_a_fault_is_told_once_however_often_the_file_is_named() -> None:
     nodes = "".join(
         f"  - {{ id: {name}, kind: action, reasonCode: route.a, action: actions/none.yaml }}\n" for name in "abc"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ..canonical import Json, scalar
 from .value import (
+    KEY,
     MAX_LEVELS,
     MAX_VALUES,
     Document,
@@ -144,6 +145,7 @@ def _json_places(text: str, places: dict[str, Place]) -> tuple[str, Place] | Non
             if keys is not None:
                 keys.add(key)
             pointer = container + pointer_step(key)
+            places[pointer + KEY] = place
             key_next = False
         else:
             places.setdefault(pointer, place)

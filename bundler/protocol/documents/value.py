@@ -17,6 +17,9 @@ MAX_VALUES = 100_000
 #: Levels of mappings and lists in each other.
 MAX_LEVELS = 200
 
+#: What the place of a key is noted under, behind the pointer of its value.
+KEY = "\0"
+
 #: 1-based line and column.
 Place = tuple[int, int]
 
@@ -34,9 +37,11 @@ class Document:
     finite: bool
     _places: Callable[[], dict[str, Place]]
 
-    def place(self, pointer: str) -> Place | None:
-        """Line and column of the value at a JSON pointer, of its nearest ancestor where it has none."""
+    def place(self, pointer: str, *, key: bool = False) -> Place | None:
+        """Line and column of the value at a JSON pointer (with `key`, of its key); of its nearest ancestor where it has none."""
         places = self._places()
+        if key and pointer + KEY in places:
+            return places[pointer + KEY]
         while pointer not in places:
             if not pointer:
                 return None

@@ -22,6 +22,7 @@ from yaml.reader import ReaderError
 from ...errors import BundlerError
 from ..canonical import Json, number, scalar
 from .value import (
+    KEY,
     MAX_LEVELS,
     MAX_VALUES,
     Document,
@@ -218,6 +219,8 @@ class _Builder:
                     key = value if value.__class__ is str else self._key(value, event)
                     if key in container:
                         raise self._fail(event, f"names the key {scalar(key)} twice in one mapping")
+                    if places is not None:
+                        self._note(pointer + pointer_step(key) + KEY, event)
                     continue
                 if places is not None and size:
                     self._note(pointer + pointer_step(key), event)
