@@ -1,4 +1,4 @@
-"""The build and publishing pipeline for Agent Graph Providers.
+"""Build, verify and review bundles of Agent Graph Providers.
 
     from bundler import DirectoryTree, build, load_provider, make_plan, verify_bundle
 
@@ -14,16 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .bundle.manifest import BundleManifest as BundleManifest
     from .bundle.open import Opened as Opened
     from .bundle.open import open_path as open_path
     from .bundle.plan import Plan as Plan
     from .bundle.plan import make_plan as make_plan
     from .bundle.verify import VerifiedBundle as VerifiedBundle
     from .bundle.verify import verify_bundle as verify_bundle
+    from .bundle.write import Destination as Destination
     from .bundle.write import build as build
+    from .bundle.write import write_bundle as write_bundle
     from .errors import BundlerError as BundlerError
     from .errors import Diagnostic as Diagnostic
     from .protocol.model import Provider as Provider
+    from .provider.closure import Closure as Closure
     from .provider.closure import find_closure as find_closure
     from .provider.load import load_provider as load_provider
     from .tree import DirectoryTree as DirectoryTree
@@ -32,8 +36,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+#: Where each public name is defined.
 _HOMES = {
+    "BundleManifest": "bundle.manifest",
     "BundlerError": "errors",
+    "Closure": "provider.closure",
+    "Destination": "bundle.write",
     "Diagnostic": "errors",
     "DirectoryTree": "tree",
     "MemoryTree": "tree",
@@ -48,6 +56,7 @@ _HOMES = {
     "make_plan": "bundle.plan",
     "open_path": "bundle.open",
     "verify_bundle": "bundle.verify",
+    "write_bundle": "bundle.write",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the keys are texts
@@ -58,3 +67,7 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{home}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -5,6 +5,7 @@ In an installed wheel they are inside the package, in a checkout (and so in an e
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -20,3 +21,20 @@ def data_folder(name: Literal["schemas", "templates"]) -> Path:
         if folder.is_dir():
             return folder
     raise BundlerError("installation-incomplete", f"the folder `{name}` is missing in {_PACKAGE}")
+
+
+def copy_out(source: Path, output: str) -> str:
+    """Copy one of our files to a new file; its absolute path.
+
+    Raises `schema-target-exists` (nothing is overwritten) and `output-write-failed`.
+    """
+    target = os.path.abspath(output)
+    try:
+        with open(target, "xb") as file:
+            file.write(source.read_bytes())
+    except FileExistsError:
+        raise BundlerError("schema-target-exists", f"{target} exists", path=target) from None
+    except OSError as error:
+        message = f"{target} can't be written: {os.strerror(error.errno or 0)}"
+        raise BundlerError("output-write-failed", message, path=target) from None
+    return target

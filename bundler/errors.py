@@ -5,7 +5,7 @@ A host branches on codes, never on text: a code that has been released keeps its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -90,6 +90,7 @@ CODES: Mapping[str, str | None] = {
     "bundle-provider-mismatch": "rebuild the bundle: manifest.json and the provider manifest name different Providers",
     "bundle-files-mismatch": "remove what does not belong to the bundle, or rebuild it",
     "bundle-dependencies-mismatch": "rebuild the bundle: its dependency index does not describe its Graphs",
+    "bundle-consistent": None,
     # Skills and registries
     "skill-binding-missing": "give the Skill's front matter `metadata` with agent-graph, agent-graph.graph and agent-graph.entry",
     "skill-locator-invalid": "write `path:RELATIVE-PATH` or `provider:ID`",
@@ -217,15 +218,23 @@ class BundlerError(Exception):
         }
 
 
-def nearest(name: str, options: Iterable[str]) -> str:
-    """` (did you mean …?)` for the option that a misspelt name comes near to; empty if it comes near to none."""
-    from difflib import get_close_matches
+class Suggestions:
+    """What misspelt names were probably meant to be; after the first few no more are looked for."""
 
-    options = list(options)
-    found = [option for option in options if option.casefold() == name.casefold()] or get_close_matches(
-        name, options, 1
-    )
-    return f" (did you mean `{found[0]}`?)" if found else ""
+    def __init__(self, limit: int = 20, most_options: int = 500) -> None:
+        self._left = limit
+        self._most_options = most_options
+
+    def near(self, name: str, options: Collection[str]) -> str:
+        """` (did you mean …?)` for the option that the name comes near to; empty if it comes near to none."""
+        if not self._left or len(options) > self._most_options:
+            return ""
+        self._left -= 1
+        from difflib import get_close_matches
+
+        same = [option for option in options if option.casefold() == name.casefold()]
+        found = same or get_close_matches(name, options, 1)
+        return f" (did you mean `{found[0]}`?)" if found else ""
 
 
 def _restore(code: str, message: str, hint: str | None, diagnostics: tuple[Diagnostic, ...]) -> BundlerError:

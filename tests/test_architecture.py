@@ -46,7 +46,7 @@ def imported(parts: tuple[str, ...], tree: ast.Module) -> Iterator[str]:
 def test_imports_go_one_way() -> None:
     wrong = []
     for parts, tree in modules():
-        if parts == ("__init__",):
+        if parts in (("__init__",), ("__main__",)):
             continue
         here = parts[0]
         allowed = ORDER[: ORDER.index(here) + 1]
@@ -63,6 +63,17 @@ def test_libraries_are_used_in_one_place() -> None:
         for parts, tree in modules()
         for name in imported(parts, tree)
         if name.split(".")[0] in HOMES and parts[0] not in HOMES[name.split(".")[0]]
+    ]
+    assert wrong == []
+
+
+def test_the_protocol_opens_nothing() -> None:
+    """Bytes and values in, values out; its own schemas aside."""
+    wrong = [
+        f"{'/'.join(parts)} imports {name}"
+        for parts, tree in modules()
+        for name in imported(parts, tree)
+        if parts[0] == "protocol" and name.startswith(("bundler.tree", "os", "shutil", "io"))
     ]
     assert wrong == []
 
@@ -95,5 +106,14 @@ def test_importing_the_package_imports_nothing_else() -> None:
 def test_the_public_names_are_there() -> None:
     for name in bundler.__all__:
         assert getattr(bundler, name) is not None
+    assert set(bundler.__all__) <= set(dir(bundler))
+    declared = ast.parse((PACKAGE / "__init__.py").read_text())
+    names = {
+        alias.asname
+        for node in ast.walk(declared)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+    assert names == set(bundler.__all__) - {"__version__"}
     with pytest.raises(AttributeError, match="nothing"):
         bundler.nothing  # noqa: B018

@@ -44,6 +44,7 @@ def test_in_a_wheel(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split() == [str(installed / "bundler" / "schemas"), str(installed / "bundler" / "templates")]
+    assert (installed / "bundler" / "py.typed").is_file()
     for name in NAMES:
         assert (installed / "bundler" / "schemas" / f"{name}.schema.json").read_bytes() == (
             ROOT / "schemas" / f"{name}.schema.json"
@@ -52,7 +53,11 @@ def test_in_a_wheel(tmp_path: Path) -> None:
         file.relative_to(installed / "bundler")
         for file in (installed / "bundler" / "templates").rglob("*")
         if file.is_file()
-    ) == sorted(file.relative_to(ROOT) for file in (ROOT / "templates").rglob("*") if file.is_file())
+    ) == sorted(
+        file.relative_to(ROOT)
+        for file in (ROOT / "templates").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    )
 
 
 def test_a_broken_installation_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from hashlib import sha256
 
 from ..errors import CODES, BundlerError, Diagnostic
 from ..paths import junk, printable
+from ..protocol.canonical import sha256
 from ..tree import Tree, folders_of, strangers
+from .digests import digest_of_file
 from .manifest import MANIFEST_NAME, BundleManifest
 from .verify import why_different
 
@@ -17,7 +18,7 @@ def differences(tree: Tree, manifest: BundleManifest, executable: Set[str]) -> I
 
     `executable` are the paths of the bundle with an executable bit. Raises `file-read-failed`.
     """
-    expected = {**manifest.files, MANIFEST_NAME: "sha256:" + sha256(manifest.to_bytes()).hexdigest()}
+    expected = {**manifest.files, MANIFEST_NAME: sha256(manifest.to_bytes())}
     kinds = dict.fromkeys(folders_of(expected), "folder") | dict.fromkeys(expected, "file")
     entries = list(tree.entries())
     for entry in strangers(entries, lambda entry: kinds.get(entry.path) == entry.kind):
@@ -31,12 +32,9 @@ def differences(tree: Tree, manifest: BundleManifest, executable: Set[str]) -> I
         if path not in found:
             yield _difference(path, f"`{path}` is missing")
             continue
-        hasher = sha256()
         with tree.open(path) as reader:
-            for chunk in reader.chunks():
-                hasher.update(chunk)
             is_executable = reader.executable
-        if "sha256:" + hasher.hexdigest() != listed:
+        if digest_of_file(tree, path) != listed:
             yield _difference(path, f"`{path}` has other content{why_different(tree, path, listed)}")
         elif is_executable != (path in executable):
             yield _difference(path, f"`{path}` {'has an' if is_executable else 'lacks its'} executable bit")

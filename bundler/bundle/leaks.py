@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
-from urllib.parse import quote, unquote_to_bytes
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote_to_bytes
 
 # Bytes after a path that decide whether its last name goes on, and before it whether it begins there.
 _AFTER = 24
 _BEFORE = 160
+_RUN = re.compile(r"[0-9A-Za-z_.-]*")
+# The last byte of a separator: `/`, a backslash, or the last digit of an escaped one.
+_SEPARATOR_ENDS = frozenset(b"/\\fFcC")
 # How one character of a name can be written, six bytes for one (`\\u0041`) and further backslashes.
 _LONGEST_SPELLING = 8
 
@@ -27,33 +29,97 @@ _NAME_BEFORE = re.compile(r"([^\w.+~@-]?)([\w.+~@-]*)\Z")
 _FILE_URL = re.compile(r"file:/{2}\Z", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spelling:
-    """How one root is written in one encoding."""
-
-    pattern: re.Pattern[bytes]
-    encoding: str
-
-
 class LeakScanner:
     """Finds the given absolute paths in content; one serves a whole build."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         # The file system's own root is in every path: it says nothing.
-        paths = [path for path in dict.fromkeys(roots) if path.strip("/\\")]
-        self._spellings = [_Spelling(_pattern(path, encoding), encoding) for path in paths for encoding in _ENCODINGS]
-        self._marks = [mark for path in paths for mark in _marks(path)]
-        longest = max((len(path.encode("utf-8", "surrogateescape")) for path in paths), default=0)
-        #: Bytes kept from one chunk to the next: the longest spelling (twice in UTF-16), and what stands around it.
-        self.overlap = 2 * longest * _LONGEST_SPELLING + _BEFORE + _AFTER
+        self._roots = [_Root(path) for path in dict.fromkeys(roots) if path.strip("/\\")]
+        #: Bytes kept from one chunk to the next: the longest spelling, and what stands around it.
+        self.overlap = max((root.longest for root in self._roots), default=0) + _BEFORE + _AFTER
 
     def find(self, data: bytes, *, final: bool = True) -> int | None:
         """The offset of the first path; where more is to come, one at the very end waits for what follows it."""
-        # Most content does not hold even the longest name of a path, in any spelling: a few searches and it is done.
-        if not any(mark in data for mark in self._marks):
-            return None
-        found = [at for spelling in self._spellings if (at := _first(spelling, data, final)) is not None]
+        found = [at for root in self._roots for at in root.find(data, final)]
         return min(found, default=None)
+
+
+class _Root:
+    """One path, and what to look for.
+
+    A pattern that knows every spelling is slow, so it is tried only where a *mark* of the path stands: the
+    longest run of characters in it that need no escape, or that run wholly escaped. Most content has none,
+    and is done with a few searches; where a name of the path is an ordinary word, what stands before it
+    decides quickly.
+    """
+
+    def __init__(self, path: str) -> None:
+        names = _names(path)
+        # A path without such a run is known by its longest name.
+        run, name = max(
+            ((each or name, name) for name in names for each in _RUN.findall(name)),
+            key=lambda pair: (bool(_RUN.fullmatch(pair[0])), len(pair[0])),
+        )
+        upto = path[: path.rindex(name) + len(name)]
+        #: The longest spelling of the whole, and of what ends with the name that the mark is in, in bytes.
+        self.longest = 2 * _LONGEST_SPELLING * len(_encode(path, "utf-8"))
+        self._reach = 2 * _LONGEST_SPELLING * len(_encode(upto, "utf-8"))
+        self._literal = _encode(path, "utf-8")
+        self._before_mark = len(_encode(upto[: len(upto) - len(name)], "utf-8"))
+        #: The longest run in the name above the mark's, which stands before it unless it is escaped.
+        names_above = _names(upto)[:-1]
+        self._above = max(_RUN.findall(names_above[-1]), key=len).encode() if names_above else b""
+        self._patterns = {encoding: _pattern(path, encoding) for encoding in _ENCODINGS}
+        self._marks = [
+            (_encode(text, encoding), encoding, plain and encoding == "utf-8" and name.startswith(run))
+            for text, plain in _marks(run)
+            for encoding in _ENCODINGS
+        ]
+
+    def find(self, data: bytes, final: bool) -> Iterator[int]:
+        """The offset of the first path for each mark."""
+        for mark, encoding, begins in self._marks:
+            hit = data.find(mark)
+            while hit >= 0:
+                at = self._plain(data, hit, final) if begins else self._at(data, hit, encoding, final)
+                if at is not None:
+                    yield at
+                    break
+                hit = data.find(mark, hit + 1)
+
+    def _plain(self, data: bytes, hit: int, final: bool) -> int | None:
+        """The same as `_at` for a name that is written as it is; most such names are only words, and are done quickly."""
+        start = hit - self._before_mark
+        if start >= 0 and data.startswith(self._literal, start):
+            return start if self._is_path(data, start, start + len(self._literal), "utf-8", final) else None
+        # It begins behind a separator, of which this is the last byte, and behind that stands the name above it.
+        if hit and data[hit - 1] not in _SEPARATOR_ENDS:
+            return None
+        above = data[max(0, hit - self._reach) : hit]
+        if self._above and self._above not in above and b"%" not in above and b"\\u" not in above:
+            return None
+        return self._at(data, hit, "utf-8", final)
+
+    def _at(self, data: bytes, hit: int, encoding: str, final: bool) -> int | None:
+        """Where the path begins whose mark stands at an offset; None if it is none."""
+        for match in self._patterns[encoding].finditer(data, max(0, hit - self._reach), hit + self.longest):
+            if match.start() > hit:
+                break
+            if match.end() > hit and self._is_path(data, match.start(), match.end(), encoding, final):
+                return match.start()
+        return None
+
+    @staticmethod
+    def _is_path(data: bytes, start: int, end: int, encoding: str, final: bool) -> bool:
+        """Whether what stands there begins and ends as a path; at the end of what is known so far it is left for later."""
+        if not final and end + _AFTER > len(data):
+            return False
+        if _goes_on(_text(data[end : end + _AFTER], encoding)):
+            return False
+        before = data[max(0, start - _BEFORE) : start]
+        if encoding != "utf-8" and len(before) % 2:
+            before = before[1:]  # whole units, counted from the path
+        return _begins(before.decode(encoding, "replace"))
 
 
 class FileScan:
@@ -80,19 +146,6 @@ class FileScan:
             keep = min(len(window), self._scanner.overlap)
             self._offset += len(window) - keep
             self._kept = window[len(window) - keep :]
-
-
-def _first(spelling: _Spelling, data: bytes, final: bool) -> int | None:
-    for match in spelling.pattern.finditer(data):
-        if not final and match.end() + _AFTER > len(data):
-            continue
-        before = data[max(0, match.start() - _BEFORE) : match.start()]
-        after = data[match.end() : match.end() + _AFTER]
-        if spelling.encoding != "utf-8" and len(before) % 2:
-            before = before[1:]  # whole units, counted from the path
-        if _begins(before.decode(spelling.encoding, "replace")) and not _goes_on(_text(after, spelling.encoding)):
-            return match.start()
-    return None
 
 
 def _begins(before: str) -> bool:
@@ -126,16 +179,20 @@ def _names(path: str) -> list[str]:
     return [name for name in re.split(r"[/\\]", path) if name]
 
 
-def _marks(path: str) -> list[bytes]:
-    """Of which every spelling holds one: the longest run of characters that need no escape, or all of it escaped."""
-    run = max(re.findall(r"[0-9A-Za-z_.-]*", path), key=len)
-    escaped = (
-        "".join(f"%{ord(character):02x}" for character in run),
-        "".join(f"u{ord(character):04x}" for character in run[:1]),
-    )
-    texts = dict.fromkeys((run, *(text for each in escaped for text in (each, each.upper().replace("U", "u")))))
-    # In UTF-16 both byte orders share all but the outermost byte.
-    return [mark for text in texts for mark in (text.encode(), text.encode("utf-16-le")[:-1])]
+def _marks(run: str) -> list[tuple[str, bool]]:
+    """The run as it is (True), and the beginning of it with its characters escaped."""
+    percent = "".join(f"%{byte:02x}" for byte in _encode(run if run.isascii() else run[0], "utf-8"))
+    # Backslashes of an escape can be several, so that only its first character makes a mark.
+    code = _encode(run[0], "utf-16-be").hex()[:4]
+    return [
+        (run, True),
+        *((text, False) for text in dict.fromkeys((percent, percent.upper(), f"u{code}", f"u{code.upper()}"))),
+    ]
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """The text in an encoding; names that are no UTF-8 are kept."""
+    return text.encode(encoding, "surrogateescape" if encoding == "utf-8" else "surrogatepass")
 
 
 def _pattern(path: str, encoding: str) -> re.Pattern[bytes]:
@@ -148,10 +205,8 @@ def _pattern(path: str, encoding: str) -> re.Pattern[bytes]:
 
 def _character(character: str, encoding: str) -> bytes:
     """One character of a name: as it is, percent-encoded, or JSON-escaped, its hexadecimal digits in either case."""
-    percent = quote(character.encode("utf-8", "surrogateescape"), safe="")
-    if not percent.startswith("%"):
-        percent = f"%{ord(character):02X}"
-    units = character.encode("utf-16-be", "surrogatepass").hex()
+    percent = "".join(f"%{byte:02X}" for byte in _encode(character, "utf-8"))
+    units = _encode(character, "utf-16-be").hex()
     codes = [units[index : index + 4] for index in range(0, len(units), 4)]
     escapes = "".join(rf"(?:{_BACKSLASHES})u(?:{code}|{code.upper()})" for code in codes)
     if character in _SHORT_ESCAPES:
@@ -159,14 +214,13 @@ def _character(character: str, encoding: str) -> bytes:
     return _either(encoding, (character, percent, percent.lower()), escapes)
 
 
-# Backslashes before an escaped character: one, or more where JSON stands in JSON.
-_BACKSLASHES = r"\\+"
+# Backslashes before an escaped character: one, or more where JSON stands in JSON stands in JSON.
+_BACKSLASHES = r"\\{1,8}"
 
 
 def _either(encoding: str, texts: Iterable[str], pattern: str) -> bytes:
     """A pattern of bytes: one of the texts as they are, or what a pattern of ASCII characters matches."""
-    errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass"
-    choices = [re.escape(text.encode(encoding, errors)) for text in dict.fromkeys(texts)]
+    choices = [re.escape(_encode(text, encoding)) for text in dict.fromkeys(texts)]
     return b"(?:" + b"|".join([*choices, _wide(pattern, encoding)]) + b")"
 
 
@@ -177,8 +231,10 @@ def _wide(pattern: str, encoding: str) -> bytes:
     zero = rb"\x00"
 
     def unit(match: re.Match[str]) -> str:
+        if match.group().startswith("{"):
+            return match.group()
         one = match.group().encode()
         return "(?:" + (one + zero if encoding == "utf-16-le" else zero + one).decode() + ")"
 
     # Characters, classes and escaped characters; not the signs that group, choose and repeat.
-    return re.sub(r"\[[^\]]*\]|\\.|[^\\()?:|+\[\]]", unit, pattern).encode()
+    return re.sub(r"\{\d,\d\}|\[[^\]]*\]|\\.|[^\\()?:|\[\]]", unit, pattern).encode()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import sha256
 
 from ..errors import BundlerError
+from ..protocol.canonical import sha256
 from ..tree import CHUNK, Entry, MemoryReader, Reader, Skip, Tree
 
 
@@ -35,7 +36,7 @@ class ListedTree(Tree):
             return kept
         found = self._tree.small(path)
         listed = self._digests.get(path)
-        if found is not None and listed is not None and "sha256:" + sha256(found[0]).hexdigest() != listed:
+        if found is not None and listed is not None and sha256(found[0]) != listed:
             raise _changed(path)
         return found
 
@@ -77,7 +78,7 @@ class _CheckedReader(Reader):
     def __init__(self, reader: Reader, listed: str) -> None:
         super().__init__(reader.path, reader.size, reader.executable)
         self._reader, self._listed = reader, listed
-        self._hasher = sha256()
+        self._hasher = hashlib.sha256()
 
     def read(self, count: int = CHUNK) -> bytes:
         data = self._reader.read(count)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..paths import code_unit_key, normalize
@@ -85,10 +86,10 @@ def describe(provider: Provider, provider_manifest: str, files: Mapping[str, str
         provider_version=provider.version,
         provider_manifest=provider_manifest,
         **catalogs(provider, files),
-        files={path: files[path] for path in sorted(files, key=code_unit_key)},
-        graph_dependencies={
-            name: provider.graphs[name].dependencies for name in sorted(provider.graphs, key=key_order)
-        },
+        files=MappingProxyType({path: files[path] for path in sorted(files, key=code_unit_key)}),
+        graph_dependencies=MappingProxyType(
+            {name: provider.graphs[name].dependencies for name in sorted(provider.graphs, key=key_order)}
+        ),
         digest="",
     )
     return replace(manifest, digest=digest_of(manifest.to_json()))
@@ -138,8 +139,10 @@ def read(data: bytes, path: str = MANIFEST_NAME) -> tuple[BundleManifest, Docume
         actions=entries("actions"),
         resources=entries("resources"),
         schemas=entries("schemas"),
-        files={normalize(file["path"]): file["digest"] for file in value["files"]},
-        graph_dependencies={graph: tuple(named) for graph, named in value["graphDependencies"].items()},
+        files=MappingProxyType({normalize(file["path"]): file["digest"] for file in value["files"]}),
+        graph_dependencies=MappingProxyType(
+            {graph: tuple(named) for graph, named in value["graphDependencies"].items()}
+        ),
         digest=value["digest"],
     ), document
 

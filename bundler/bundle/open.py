@@ -107,12 +107,15 @@ def open_bundle(folder: str) -> Iterator[VerifiedBundle]:
 
 
 def recover_missing(place: str) -> None:
-    """Where nothing lies, put back what a build that was killed while it replaced a bundle left beside."""
-    folder = place if os.path.basename(place) != MANIFEST_NAME else os.path.dirname(place)
-    if not os.path.lexists(folder):
-        from .swap import recover
+    """Where nothing lies, put back what a build that was killed while it replaced a bundle left beside.
 
-        recover(folder)
+    `place` is the bundle's folder, or a file in it.
+    """
+    for folder in (place, os.path.dirname(place)):
+        if not os.path.lexists(folder):
+            from .swap import recover
+
+            recover(folder)
 
 
 def check_readable(opened: Opened) -> None:

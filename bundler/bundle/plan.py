@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..errors import BundlerError, Diagnostic
@@ -33,12 +33,12 @@ class Plan:
     warnings: tuple[Diagnostic, ...]
 
 
-def make_plan(tree: Tree, provider: Provider) -> Plan:
-    """The plan of a loaded Provider's bundle.
+def make_plan(tree: Tree, provider: Provider, closure: Closure | None = None) -> Plan:
+    """The plan of a loaded Provider's bundle; `closure` where it is known already.
 
     Raises `build-generated-name-clash`, `path-not-portable` and `path-collision`, all of them together.
     """
-    closure = find_closure(provider)
+    closure = closure or find_closure(provider)
     text = provider_yaml(provider.manifest)
     if parse_yaml(text.encode(), PROVIDER_NAME).value != provider.manifest:
         raise AssertionError(f"the normalized {PROVIDER_NAME} does not read back the same")
@@ -100,7 +100,7 @@ def check_output(plan: Plan, output: str) -> None:
         folder, _, name = path.rpartition("/")
         if folder not in places:
             places[folder] = os.path.realpath(os.path.join(root, os.fsdecode(to_system(folder))))
-            skill = next((skill for skill in skills if f"{folder}/".startswith(f"{skill}/")), None)
+            skill = next((above for above in _with_those_above(folder) if above in skills), None)
             if skill is not None and (target == places[folder] or _within(target, places[folder])):
                 raise refuse(f"lies in the Skill folder `{skill}`, which the bundle carries whole")
         place = os.path.join(places[folder], os.fsdecode(to_system(name)))
@@ -109,6 +109,12 @@ def check_output(plan: Plan, output: str) -> None:
             raise refuse(f"holds `{path}`, which the bundle carries")
         if _within(target, place):
             raise refuse(f"lies below `{path}`, which is a file that the bundle carries")
+
+
+def _with_those_above(folder: str) -> Iterator[str]:
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
 
 
 def _within(path: str, folder: str) -> bool:

@@ -30,7 +30,7 @@ from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, read
 _NEW, _OLD = ".new", ".old"
 _OURS = re.compile(r"[0-9a-f]{16}\.(?:new|old)")
 # How often a change of the target is tried again when others change it at the same time.
-_TRIES = 100
+_TRIES = 300
 
 
 @contextmanager
@@ -55,12 +55,10 @@ def replacing(target: str) -> Iterator[str]:
                 os.chmod(staged, 0o755)  # noqa: S103 - a bundle is for all to read
                 flush(staged)
                 _place(staged, target)
-                _flush_folder(os.path.dirname(target))
             except OSError as error:
                 raise write_failed(target, error) from None
         finally:
-            # Nothing if it was renamed; after an exchange, the old bundle.
-            _remove(staged)
+            _remove(staged)  # nothing is there any more, unless something failed
             os.close(lock)
     except BaseException:
         for folder in made:
@@ -96,7 +94,7 @@ def check_replaceable(target: str) -> None:
     """Raises `build-output-not-a-bundle` unless the target is absent, an empty folder, or a bundle and nothing else."""
     reason = _not_replaceable(os.path.realpath(target))
     if reason is not None:
-        raise BundlerError("build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target)
+        raise _not_ours(target, reason)
 
 
 def flush(folder: str) -> None:
@@ -117,8 +115,10 @@ def _not_replaceable(target: str) -> str | None:
         status = os.lstat(target)
     except FileNotFoundError:
         return None
+    except NotADirectoryError:
+        return "a file is in the place of a folder above it"
     except OSError as error:
-        return f"it can't be looked at: {os.strerror(error.errno or 0)}"
+        raise write_failed(target, error) from None
     if not stat.S_ISDIR(status.st_mode):
         return "it is no folder"
     try:
@@ -130,6 +130,10 @@ def _not_replaceable(target: str) -> str | None:
                 return f"it holds files and no {MANIFEST_NAME}, so it is no bundle"
             manifest, _ = read(tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES))
     except BundlerError as error:
+        if error.code == "file-read-failed":
+            raise BundlerError(
+                "output-write-failed", f"{target} can't be looked at: {error.message}", path=target
+            ) from None
         return f"it is no bundle: {error.message}"
     listed = {MANIFEST_NAME, *manifest.files}
     folders = folders_of(listed)
@@ -160,51 +164,54 @@ def _place(staged: str, target: str) -> None:
         check_replaceable(target)
         try:
             os.rename(staged, target)  # onto nothing, or an empty folder
-            return
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
-        if _exchange(staged, target):
-            # What came out is looked at again: it could have been changed in between.
-            reason = _not_replaceable(staged)
-            if reason is None:
-                return
-            _exchange(staged, target)
-            raise BundlerError(
-                "build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target
-            )
-        if _two_renames(staged, target):
+        else:
+            _flush_folder(os.path.dirname(target))
             return
+        # Until the old bundle is gone it is ours: no other build clears it, or changes the target, meanwhile.
+        lock = _lock(target)
+        if lock is not None:
+            try:
+                if _replace(staged, target):
+                    return
+            finally:
+                os.close(lock)
         time.sleep(0.01 * min(attempt + 1, 10))
     raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
 
-def _two_renames(staged: str, target: str) -> bool:
-    """False if another build changed the target meanwhile."""
-    lock = _lock(target)
-    if lock is None:
-        return False
-    old = staged.removesuffix(_NEW) + _OLD
-    try:
+def _replace(staged: str, target: str) -> bool:
+    """Put the staged folder in the place of an old bundle that we hold, and remove that; False if the target changed."""
+    exchanged = _exchange(staged, target)
+    old = staged if exchanged else staged.removesuffix(_NEW) + _OLD
+    if not exchanged:
         os.rename(target, old)
-        reason = _not_replaceable(old)
-        if reason is not None:
-            os.rename(old, target)
-            raise BundlerError(
-                "build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target
-            )
+    # What came out is looked at again: something could have been put there since.
+    reason = _not_replaceable(old)
+    if reason is None and not exchanged:
         try:
             os.rename(staged, target)
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                os.rename(old, target)
-                raise
-            return False
-        return True
-    finally:
-        if os.path.lexists(target):
-            _remove(old)
-        os.close(lock)
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another build was there first
+                _remove(old)
+                return False
+            os.rename(old, target)
+            raise
+    if reason is not None:
+        if exchanged:
+            _exchange(staged, target)
+        else:
+            os.rename(old, target)
+        raise _not_ours(target, reason)
+    _flush_folder(os.path.dirname(target))
+    _remove(old)
+    return True
+
+
+def _not_ours(target: str, reason: str) -> BundlerError:
+    return BundlerError("build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target)
 
 
 def _lock(folder: str) -> int | None:

@@ -17,18 +17,18 @@ import codecs
 import unicodedata
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
-from hashlib import sha256
 
 from ..errors import BundlerError, Diagnostic
 from ..paths import fold, junk, normalize, printable
 from ..protocol import schemas
-from ..protocol.canonical import key_order
+from ..protocol.canonical import key_order, sha256
 from ..protocol.documents import MAX_BYTES, parse
 from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..provider.load import load_provider
 from ..tree import Entry, Tree, folders_of, strangers
 from . import manifest as bundle_manifest
+from .digests import digest_of_file
 from .listed import ListedTree
 from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest, CatalogEntry
 
@@ -186,13 +186,12 @@ def _file_faults(
             small = tree.small(path)
             if small is not None:
                 data, executable = small
-                hexadecimal = sha256(data).hexdigest()
+                actual = sha256(data)
             else:
-                hexadecimal = _digest(tree, path)
+                actual = digest_of_file(tree, path)
         except BundlerError as error:
             yield _why_missing(path, error, spellings) if error.code == "file-missing" else error
             continue
-        actual = "sha256:" + hexadecimal
         if actual != file["digest"]:
             why = why_different(tree, path, file["digest"])
             yield BundlerError(
@@ -204,14 +203,6 @@ def _file_faults(
         elif data is not None and path in parsed and len(data) <= room:
             room -= len(data)
             listed.kept[path] = (data, executable)
-
-
-def _digest(tree: Tree, path: str) -> str:
-    hasher = sha256()
-    with tree.open(path) as reader:
-        for chunk in reader.chunks():
-            hasher.update(chunk)
-    return hasher.hexdigest()
 
 
 def why_different(tree: Tree, path: str, listed: str) -> str:
@@ -234,7 +225,7 @@ def why_different(tree: Tree, path: str, listed: str) -> str:
         ("only its Unicode form differs", _normalized(data, "NFD")),
     )
     for what, candidate in tries:
-        if "sha256:" + sha256(candidate).hexdigest() == listed:
+        if sha256(candidate) == listed:
             return f" ({what})"
     return ""
 

@@ -33,7 +33,7 @@ def command(options: GlobalOptions, output: str, dry_run: bool, check: bool) -> 
     if dry_run and check:
         raise click.UsageError("--dry-run and --check exclude each other")
     with options.open() as opened:
-        plan = make_plan(opened.tree, opened.provider)
+        plan = make_plan(opened.tree, opened.provider, opened.closure)
         warn(options, [*opened.warnings, *plan.warnings, *(() if dry_run else junk_notes(plan.closure))])
         progress = Progress(options, "checking" if dry_run or check else "building")
         try:
@@ -60,11 +60,13 @@ def _show_result(options: GlobalOptions, manifest: BundleManifest, output: str, 
 
 def _compare(options: GlobalOptions, plan: Plan, output: str, progress: Progress) -> None:
     from ..bundle.compare import check_output_current
+    from ..bundle.open import recover_missing
     from ..bundle.write import Nowhere, write_bundle
     from ..tree import DirectoryTree
 
     nowhere = Nowhere()
     manifest = write_bundle(plan, nowhere, progress)
+    recover_missing(os.path.abspath(output))
     with DirectoryTree(output) as tree:
         check_output_current(tree, manifest, nowhere.executable)
     progress.done()

@@ -27,7 +27,7 @@ def command(options: GlobalOptions, algorithm: str, only_fingerprint: bool) -> N
     In the Provider's folder `sha256sum --check` or `b3sum --check` reads the list. The fingerprint, on stderr, is
     the digest of the list itself.
     """
-    from ..protocol.digests import digest_files, fingerprint, list_text
+    from ..bundle.digests import digest_files, fingerprint, list_text
 
     with options.open() as opened:
         warn(options, opened.warnings)

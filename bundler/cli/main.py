@@ -1,14 +1,16 @@
 """The entry point: which commands there are, and what becomes of errors.
 
-Exit status: 0 fine; 1 every error of the input, with its code; 2 a usage error of the command line; 3 the
-environment failed (disk, permission, a missing library).
+Exit status: 0 fine; 1 every error of the input, with its code, and a reader that closed our output; 2 a usage
+error of the command line; 3 the environment failed (disk, permission, a missing library); 130 interrupted.
 """
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 
@@ -79,8 +81,6 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and give its exit status. Nothing of it is a traceback unless AGENT_BUNDLER_DEBUG is set."""
-    from .output import print_error, print_usage_error, print_warnings
-
     # Values of documents hold no cycles: the collector would walk them again and again for nothing.
     gc.set_threshold(200_000, 20, 20)
 
@@ -91,6 +91,23 @@ def run(arguments: list[str]) -> int:
         if hasattr(stream, "reconfigure"):  # names that the terminal's encoding has not are escaped, not fatal
             stream.reconfigure(errors="backslashreplace")
     try:
+        status = _run(arguments, options)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # here, where a full disk can still be told
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
+        return 1
+    except OSError as error:
+        return _give_up(options, error)
+
+
+def _run(arguments: list[str], options: GlobalOptions) -> int:
+    from .output import print_error, print_usage_error, print_warnings
+
+    if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output or standard error")
+    try:
         root.main(arguments, prog_name="agent-bundler", standalone_mode=False, obj=options)
     except click.UsageError as error:
         print_usage_error(options, error)
@@ -100,23 +117,30 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("aborted", err=True)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
-        return 1
+    except OSError:
+        raise
     except Exception as error:
         from ..errors import BundlerError
 
         if not isinstance(error, BundlerError):
             if os.environ.get("AGENT_BUNDLER_DEBUG"):
                 raise
-            if isinstance(error, OSError):
-                named = f" ({error.filename})" if error.filename else ""
-                error = BundlerError(
-                    "environment-failed", f"the system answers: {os.strerror(error.errno or 0)}{named}"
-                )
-            else:
-                error = BundlerError("internal-error", f"{type(error).__name__}: {error}")
+            error = BundlerError("internal-error", f"{type(error).__name__}: {error}")
         print_error(options, error)
         return 3 if error.is_environment else 1
     print_warnings(options)
     return 0
+
+
+def _give_up(options: GlobalOptions, error: OSError) -> int:
+    """Tell that the system refused something, if it lets us."""
+    from ..errors import BundlerError
+    from .output import print_error
+
+    if os.environ.get("AGENT_BUNDLER_DEBUG"):
+        raise error
+    named = f" ({error.filename})" if error.filename else ""
+    with suppress(OSError, AttributeError):  # stderr may be what failed, or be closed
+        message = f"the system answers: {os.strerror(error.errno or 0)}{named}"
+        print_error(options, BundlerError("environment-failed", message))
+    return 3

@@ -47,9 +47,10 @@ def path(options: GlobalOptions, name: str) -> None:
 @click.option("--output", required=True, metavar="PATH", help="The file to write; it must not exist.")
 def extract(options: GlobalOptions, name: str, output: str) -> None:
     """Copy the schema NAME to a new file."""
-    from ..protocol.schemas import extract_schema
+    from ..data import copy_out
+    from ..protocol.schemas import schema_path
 
-    written = extract_schema(name, output)
+    written = copy_out(schema_path(name), output)
     if options.json:
         print_json({"name": name, "output": written})
     else:

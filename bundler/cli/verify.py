@@ -50,6 +50,8 @@ def command(options: GlobalOptions, bundles: tuple[str, ...]) -> None:
                 f"consistent, not trusted (no signature was checked)\n{result['digest']}"
             )
     if errors:
+        if options.json:  # which of several passed stands beside what failed
+            warn(options, [_passed(result) for result in results])
         raise BundlerError.of(errors)
 
 
@@ -79,6 +81,19 @@ def _in_bundle(error: BundlerError, path: str) -> BundlerError:
 
     diagnostics = [_told_for(path, diagnostic) for diagnostic in error.diagnostics]
     return BundlerError(error.code, f"{path}: {error.message}", hint=error.hint, diagnostics=diagnostics)
+
+
+def _passed(result: dict[str, Any]) -> Diagnostic:
+    from ..errors import Diagnostic
+
+    message = f"{result['path']}: consistent, not trusted"
+    return Diagnostic(
+        code="bundle-consistent",
+        severity="info",
+        message=message,
+        path=result["path"],
+        detail={"digest": result["digest"]},
+    )
 
 
 def _told_for(path: str, diagnostic: Diagnostic) -> Diagnostic:

@@ -1,12 +1,13 @@
 """Schemas that a Provider brings: compiled, self-contained, and bounded in what judging a value may cost.
 
-The same validator judges them as the protocol's own, so patterns are ECMAScript's and take time linear in
-the text. What it is given is looked at before: a reference that leaves the document is refused, and a
+The same validator judges them as the protocol's own, so patterns are ECMAScript's; those with lookaround or
+back references are given up after a number of steps. What it is given is looked at before: a reference that leaves the document is refused, and a
 schema that would be applied too often (combinators and references multiply) is not applied at all.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,10 @@ from .schemas import MAX_FAULTS, explain, refuse_to_fetch
 MAX_WORK = 2_000_000
 #: How deep, through combinators, references and the value.
 MAX_DEPTH = 2_000
+# Steps of one pattern with lookaround or back references on one text, and what such a pattern counts for.
+_MAX_BACKTRACKING = 10_000
+_FANCY = re.compile(r"\(\?<?[=!]|\\[1-9]|\\k")
+_FANCY_WORK = 100
 # Distinct pairs of schema and value that are looked at to find that out.
 _MAX_PAIRS = 200_000
 
@@ -102,7 +107,9 @@ def compile_schema(document: Document) -> ForeignSchema:
 
     pointer = ""
     try:
-        validator = getattr(jsonschema_rs, _DRAFTS[draft.rstrip("#")])(schema, retriever=refuse)
+        patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_MAX_BACKTRACKING)
+        compiler = getattr(jsonschema_rs, _DRAFTS[draft.rstrip("#")])
+        validator = compiler(schema, retriever=refuse, pattern_options=patterns)
         return ForeignSchema(document.path, schema, validator)
     except jsonschema_rs.ValidationError as error:
         pointer = "".join(pointer_step(step) for step in error.instance_path)
@@ -145,8 +152,8 @@ class _Pair:
 
     __slots__ = ("below", "key", "work")
 
-    def __init__(self, key: tuple[int, int], below: Iterator[tuple[Json, Json]]) -> None:
-        self.key, self.below, self.work = key, below, 1
+    def __init__(self, key: tuple[int, int], below: Iterator[tuple[Json, Json]], work: int) -> None:
+        self.key, self.below, self.work = key, below, work
 
 
 def _is_affordable(schema: Json, value: Json) -> bool:
@@ -156,7 +163,8 @@ def _is_affordable(schema: Json, value: Json) -> bool:
     """
     resources = list(_resources(schema))
     work: dict[tuple[int, int], int] = {}
-    stack = [_Pair((id(schema), id(value)), _applied(schema, value, resources))]
+    targets: dict[str, list[Json]] = {}
+    stack = [_Pair((id(schema), id(value)), _applied(schema, value, resources, targets), _own_work(schema, value))]
     depth = 1
     while stack:
         pair = stack[-1]
@@ -176,12 +184,23 @@ def _is_affordable(schema: Json, value: Json) -> bool:
         if len(stack) >= MAX_DEPTH or len(work) >= _MAX_PAIRS:
             return False
         work[key] = 0  # met again below itself it adds nothing: a validator ends there too
-        stack.append(_Pair(key, _applied(*following, resources)))
+        stack.append(_Pair(key, _applied(*following, resources, targets), _own_work(*following)))
         depth = max(depth, len(stack))
     return True
 
 
-def _applied(schema: Json, value: Json, resources: list[Json]) -> Iterator[tuple[Json, Json]]:
+def _own_work(schema: Json, value: Json) -> int:
+    """What a schema takes without those that it applies: more where a pattern may be tried in many ways."""
+    if not isinstance(schema, dict):
+        return 1
+    patterns = [*_mapping(schema.get("patternProperties")), (schema.get("pattern"), None)]
+    fancy = sum(1 for pattern, _ in patterns if isinstance(pattern, str) and _FANCY.search(pattern))
+    return 1 + fancy * _FANCY_WORK * (len(value) if isinstance(value, dict) else 1)
+
+
+def _applied(
+    schema: Json, value: Json, resources: list[Json], targets: dict[str, list[Json]]
+) -> Iterator[tuple[Json, Json]]:
     """The schemas that a schema applies in turn, and to what."""
     if not isinstance(schema, dict):
         return
@@ -216,8 +235,11 @@ def _applied(schema: Json, value: Json, resources: list[Json]) -> Iterator[tuple
         for key in ("dependentSchemas", "dependencies"):
             yield from ((one, value) for _, one in _mapping(schema.get(key)))
         for key in _REFERENCES:
-            if isinstance(schema.get(key), str):
-                yield from ((target, value) for target in _targets(schema[key], resources))
+            reference = schema.get(key)
+            if isinstance(reference, str):
+                if reference not in targets:
+                    targets[reference] = list(_targets(reference, resources))
+                yield from ((target, value) for target in targets[reference])
 
 
 def _mapping(value: Json) -> list[tuple[str, Json]]:

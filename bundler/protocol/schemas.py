@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..data import data_folder
-from ..errors import BundlerError, Diagnostic, nearest
+from ..errors import BundlerError, Diagnostic, Suggestions
 from .canonical import Json
 from .documents import Document, describe, pointer_step
 
@@ -51,34 +50,16 @@ def schema_path(name: str) -> Path:
     return data_folder("schemas") / f"{name}.schema.json"
 
 
-def extract_schema(name: str, output: str) -> str:
-    """Copy a schema to a new file; its absolute path.
-
-    Raises `schema-type-unknown`, `schema-target-exists` (nothing is overwritten), `output-write-failed`.
-    """
-    data = schema_path(name).read_bytes()
-    target = os.path.abspath(output)
-    try:
-        with open(target, "xb") as file:
-            file.write(data)
-    except FileExistsError:
-        raise BundlerError("schema-target-exists", f"{target} exists", path=target) from None
-    except OSError as error:
-        raise BundlerError(
-            "output-write-failed", f"{target} can't be written: {os.strerror(error.errno or 0)}", path=target
-        ) from None
-    return target
-
-
 def check(document: Document, name: str) -> None:
     """Raises `schema-invalid`, one diagnostic (`schema.<keyword>`) a fault, if the document breaks the schema."""
     if document.finite and _validator(name).is_valid(document.value):
         return
-    no_numbers = list(_not_finite(document.value, ""))
+    no_numbers = dict.fromkeys(_not_finite(document.value, ""))
     faults = [("type", pointer, "is a number that JSON has not (infinite, or not a number)") for pointer in no_numbers]
+    suggestions = Suggestions()
     for error in _validator(name).iter_errors(document.value):
         allowed = _fields(name, error.schema_path)
-        faults.extend(fault for fault in explain(error, allowed) if fault[1] not in no_numbers)
+        faults.extend(fault for fault in explain(error, allowed, suggestions) if fault[1] not in no_numbers)
     _raise(document, name, faults)
 
 
@@ -152,7 +133,9 @@ def _raise(document: Document, name: str, faults: list[tuple[str, str, str]]) ->
 _UNKNOWN = "additionalProperties"
 
 
-def explain(error: Any, allowed: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
+def explain(
+    error: Any, allowed: Sequence[str] = (), suggestions: Suggestions | None = None
+) -> Iterator[tuple[str, str, str]]:
     """(keyword, pointer, message); the message reads after the pointer. `allowed` are the fields of an object."""
     pointer = "".join(pointer_step(step) for step in error.instance_path)
     keyword = error.kind.name
@@ -163,7 +146,8 @@ def explain(error: Any, allowed: Sequence[str] = ()) -> Iterator[tuple[str, str,
             yield keyword, pointer, f"lacks the field `{detail['property']}`"
         case "additionalProperties":
             for name in detail["unexpected"]:
-                meant = nearest(name, allowed) or (f"; allowed are: {', '.join(allowed)}" if allowed else "")
+                near = suggestions.near(name, allowed) if suggestions is not None else ""
+                meant = near or (f"; allowed are: {', '.join(allowed)}" if allowed else "")
                 yield keyword, pointer + pointer_step(name), f"is a field that is not allowed here{meant}"
         case "falseSchema" | "false schema":
             yield "false", pointer, "is a field that is not allowed here"

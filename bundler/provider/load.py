@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 
-from ..errors import BundlerError, Diagnostic, nearest
+from ..errors import BundlerError, Diagnostic
 from ..paths import junk, normalize
 from ..protocol import schemas
 from ..protocol.canonical import Json
@@ -71,7 +72,9 @@ class _Loader:
         # 6. reason codes
         if isinstance(catalog, Catalog):
             for graph in self._graphs.values():
-                self._sources.faults.extend(reason_code_faults(graph, self._graph_documents[graph.id], catalog))
+                self._sources.faults.extend(
+                    reason_code_faults(graph, self._graph_documents[graph.id], catalog, self._sources.suggestions)
+                )
         # 7. materializers
         for resource in list(self._resources.values()):
             if resource is not None and resource.materializer is not None:
@@ -85,12 +88,12 @@ class _Loader:
             description=manifest.value.get("description"),
             manifest_path=manifest_path,
             manifest=manifest.value,
-            graphs=self._graphs,
-            actions={path: action for path, action in self._actions.items() if action is not None},
-            resources={path: resource for path, resource in self._resources.items() if resource is not None},
+            graphs=MappingProxyType(self._graphs),
+            actions=MappingProxyType({path: action for path, action in self._actions.items() if action is not None}),
+            resources=MappingProxyType({path: found for path, found in self._resources.items() if found is not None}),
             catalog=catalog,
-            skills=self._skills,
-            documents=self._sources.bytes,
+            skills=MappingProxyType(self._skills),
+            documents=MappingProxyType(self._sources.bytes),
             executable=frozenset(self._sources.executable),
         )
 
@@ -104,7 +107,7 @@ class _Loader:
             if error.code != "file-missing":
                 raise
             where = self._sources.tree.describe(folder)
-            near = nearest(name, self._sources.tree.names(folder))
+            near = self._sources.suggestions.near(name, self._sources.tree.names(folder))
             raise BundlerError(
                 error.code,
                 f"{where} holds no Provider: {error.message}{near}",
@@ -183,7 +186,7 @@ class _Loader:
             document = self._sources.document(path, "graph")
             self._graphs_unknown = graphs_unknown
             graph = Graph.from_value(path, document.value)
-            self._sources.faults.extend(graph_faults(graph, document))
+            self._sources.faults.extend(graph_faults(graph, document, self._sources.suggestions))
             if graph.id in self._graphs:
                 self._graphs_unknown = True  # what the other one was meant to be called is not known
                 self._sources.faults.append(
@@ -211,13 +214,11 @@ class _Loader:
         graph = self._graphs.get(node.graph or "")
         if graph is None:
             if not self._graphs_unknown:  # a Graph that could not be read may be the one
-                self._sources.faults.append(
-                    document.fault(
-                        "subgraph-missing",
-                        f"{pointer}/graph",
-                        f"the node `{node.id}` enters the Graph `{node.graph}`, which the manifest does not list{nearest(node.graph or '', self._graphs)}",
-                    )
+                near = self._sources.suggestions.near(node.graph or "", self._graphs)
+                message = (
+                    f"the node `{node.id}` enters the Graph `{node.graph}`, which the manifest does not list{near}"
                 )
+                self._sources.note(document.fault("subgraph-missing", f"{pointer}/graph", message))
         elif node.entry not in graph.entrypoints:
             self._sources.faults.append(
                 document.fault(

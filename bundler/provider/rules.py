@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..errors import BundlerError, nearest
+from ..errors import BundlerError, Suggestions
 from ..protocol.documents import Document
 from ..protocol.model import Catalog, Edge, Graph, Node
 
 
-def graph_faults(graph: Graph, document: Document) -> Iterator[BundlerError]:
+def graph_faults(graph: Graph, document: Document, suggestions: Suggestions) -> Iterator[BundlerError]:
     """Every fault of one Graph: nodes, Terminal, entries; each edge; cycle."""
     nodes: dict[str, Node] = {}
     for index, node in enumerate(graph.nodes):
@@ -25,7 +25,7 @@ def graph_faults(graph: Graph, document: Document) -> Iterator[BundlerError]:
             yield document.fault(
                 "graph-entry-missing",
                 _entry(name),
-                f"the entrypoint `{name}` names `{entry}`, which is no node of this Graph{nearest(entry, nodes)}",
+                f"the entrypoint `{name}` names `{entry}`, which is no node of this Graph{suggestions.near(entry, nodes)}",
             )
     seen: set[Edge] = set()
     for index, edge in enumerate(graph.edges):
@@ -37,7 +37,7 @@ def graph_faults(graph: Graph, document: Document) -> Iterator[BundlerError]:
             yield document.fault(
                 "graph-edge-node-missing",
                 f"{pointer}/{end}",
-                f"the edge names `{name}`, which is no node of this Graph{nearest(name, nodes)}",
+                f"the edge names `{name}`, which is no node of this Graph{suggestions.near(name, nodes)}",
             )
         source, target = nodes.get(edge.source), nodes.get(edge.target)
         if source is not None and source.kind == "terminal":
@@ -88,7 +88,9 @@ def recursion_fault(graphs: Mapping[str, Graph], documents: Mapping[str, Documen
     )
 
 
-def reason_code_faults(graph: Graph, document: Document, catalog: Catalog) -> Iterator[BundlerError]:
+def reason_code_faults(
+    graph: Graph, document: Document, catalog: Catalog, suggestions: Suggestions
+) -> Iterator[BundlerError]:
     """Every reasonCode that the Code Catalog does not hold as a route-reason."""
     kinds = {code.code: code.kind for code in catalog.codes}
     for index, node in enumerate(graph.nodes):
@@ -100,7 +102,7 @@ def reason_code_faults(graph: Graph, document: Document, catalog: Catalog) -> It
             yield document.fault(
                 "route-reason-code-missing",
                 pointer,
-                f"`{node.reason_code}` is not in the Code Catalog {catalog.path}{nearest(node.reason_code, kinds)}",
+                f"`{node.reason_code}` is not in the Code Catalog {catalog.path}{suggestions.near(node.reason_code, kinds)}",
             )
         elif kind != "route-reason":
             yield document.fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import BundlerError, nearest
+from ..errors import BundlerError, Suggestions
 from ..protocol import schemas
 from ..protocol.documents import MAX_BYTES, Document, parse
 from ..tree import Tree
@@ -20,6 +20,7 @@ class Sources:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.faults: list[BundlerError] = []
+        self.suggestions = Suggestions()
         #: The bytes of what was parsed, and which of those files are executable.
         self.bytes: dict[str, bytes] = {}
         self.executable: set[str] = set()
@@ -45,10 +46,10 @@ class Sources:
         if path not in self.bytes:
             with self.tree.open(path) as reader:
                 if reader.size > MAX_BYTES:
-                    head = reader.read(MAX_BYTES)
+                    head = b""
                     # To its end: a tree that checks digests says no only there.
-                    for _ in reader.chunks():
-                        pass
+                    while chunk := reader.read():
+                        head += chunk[: MAX_BYTES - len(head)]
                     return head
         return self.read(path)
 
@@ -89,7 +90,7 @@ class Sources:
         if error.code != "file-missing" or "does not exist" not in error.message:
             return ""
         folder, _, name = path.rpartition("/")
-        return nearest(name, self.tree.names(folder))
+        return self.suggestions.near(name, self.tree.names(folder))
 
 
 def _named_by(error: BundlerError, document: Document, pointer: str, near: str) -> BundlerError:

@@ -40,7 +40,9 @@ class FileReader(Reader):
             raise unreadable(self.path, error) from None
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
 
 
 class DirectoryTree(Tree):

@@ -52,7 +52,7 @@ class ByDescriptor:
         except OSError as error:
             if error.errno in _LINK_IN_THE_WAY:
                 return None
-            if error.errno == errno.ENXIO:
+            if error.errno in (errno.ENXIO, errno.EOPNOTSUPP):  # Linux, macOS
                 raise not_a_file(path, "is a socket or a device") from None
             raise _absent(path, error) from None
 

@@ -201,3 +201,22 @@ def test_the_root_as_given_and_as_resolved(tmp_path: Path) -> None:
         with pytest.raises(BundlerError) as raised:
             build_from(base / "link", base / "out")
         assert raised.value.code == "build-absolute-path-leak"
+
+
+def test_content_that_is_made_to_be_slow_is_not(tmp_path: Path) -> None:
+    """Each is a few hundred kB; in linear time all of them take about a second, in more they never end."""
+    for root, data in (
+        ("/srv/agents/provider", b"\\" * 500_000 + b"/agents/provider"),
+        ("/srv/work", b"work\\" * 40_000),
+        ("/srv/work", (b"\\" * 300 + b"work") * 1000),
+        ("/app", b"/app2 " * 50_000),
+        ("/\u767a\u884c", "\u767a\u884c".encode() * 50_000),
+    ):
+        assert found(root, data) is None
+
+
+def test_a_root_whose_names_are_ordinary_words() -> None:
+    text = b"the release of a package by the work group at home " * 20_000
+    for root in ("/home/work/release", "/release", "/work/release"):
+        assert found(root, text) is None
+        assert found(root, text + root.encode() + b"/x") == len(text)

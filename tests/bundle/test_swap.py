@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -283,12 +284,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     assert snapshot(tmp_path / "parent" / "out") == before
 
 
-def test_a_bundle_that_was_made_read_only_is_replaced_and_nothing_else_is_changed(tmp_path: Path) -> None:
+def test_a_bundle_that_was_made_read_only_is_replaced_and_nothing_else_is_changed() -> None:
     """As a user who is not root, whom modes bind."""
-    for name in ("one", "two"):
-        write_out(with_skill(**{name: name}), tmp_path / name)
-    home = tmp_path / "home"
-    home.mkdir()
     code = (
         "import os, sys; from pathlib import Path; from tests.builders import build_from; home = Path(sys.argv[1])\n"
         "for source in sys.argv[2:]: build_from(source, home / 'warm')  # all is imported that is imported where used\n"
@@ -300,19 +297,44 @@ def test_a_bundle_that_was_made_read_only_is_replaced_and_nothing_else_is_change
         "build_from(sys.argv[3], 'out')\n"
         "print(home.stat().st_mode == before, sorted(os.listdir('.')), sorted(os.listdir('out/skills/s')))\n"
     )
-    home.chmod(0o755)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder != Path(folder.anchor):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    os.chown(home, 65534, -1) if os.geteuid() == 0 else None
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(home), str(tmp_path / "one"), str(tmp_path / "two")],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # Not pytest's folder: the folders above that are closed to other users.
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        base.chmod(0o755)
+        for source in ("one", "two"):
+            write_out(with_skill(**{source: source}), base / source)
+        home = base / "home"
+        home.mkdir(0o755)
+        if os.geteuid() == 0:
+            os.chown(home, 65534, -1)
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(home), str(base / "one"), str(base / "two")],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert (done.stdout, done.stderr) == ("True ['out'] ['SKILL.md', 'two']\n", "")
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_build_that_starts_while_another_replaces_clears_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    """What came out of the exchange is the other's until it is gone."""
+    build_from(write_out(minimal(), tmp_path / "root"), tmp_path / "out")
+    real = swap._not_replaceable
+
+    def looking(target: str) -> str | None:
+        recover(str(tmp_path / "out"))  # in another process: its locks are not ours
+        return real(target)
+
+    if not exchange:
+        monkeypatch.setattr(swap, "_exchange", lambda first, second: False)
+    monkeypatch.setattr(swap, "_not_replaceable", looking)
+    build_from(write_out(with_skill(), tmp_path / "other"), tmp_path / "out")
+    with DirectoryTree(tmp_path / "out") as tree:
+        assert "skills/s/SKILL.md" in verify_bundle(tree).manifest.files
 
 
 def test_folders_made_for_an_output_that_fails_are_gone(tmp_path: Path) -> None:

@@ -542,6 +542,23 @@ def test_a_full_stdout() -> None:
     assert (done.returncode, "error[environment-failed] the system answers: No space left" in done.stderr) == (3, True)
 
 
+def test_a_stdout_that_is_closed() -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$0" -m bundler schema list >&-', sys.executable],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "error[environment-failed]" in done.stderr) == (3, True)
+
+
+def test_which_of_several_bundles_passed_is_told_in_json_too(bundle: Path, tmp_path: Path) -> None:
+    result = agent_bundler("verify", str(bundle), str(tmp_path / "none"), "--format", "json")
+    found = [(d["code"], d["severity"]) for d in json.loads(result.err)["error"]["diagnostics"]]
+    assert found == [("file-missing", "error"), ("bundle-consistent", "info")]
+
+
 def test_text_of_a_provider_cannot_steer_a_terminal(tmp_path: Path) -> None:
     hostile = 'schema: agent-graph.action.v1\nid: work\nrunner: command\neffect: write\ncommand: "evil\\e[2K\\rmake\\n  read      command  fake: true"\n'
     root = write_out({**minimal(actions__work_yaml=hostile)}, tmp_path / "root")

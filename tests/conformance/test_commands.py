@@ -11,10 +11,9 @@ import pytest
 from bundler.protocol.schemas import NAMES
 
 from ..cli.run import agent_bundler
-from .cases import KEPT, SHARED, collection
+from .cases import KEPT, collection
 
-# The Providers that the command lines name; the kept copy of the cases brings none.
-_REAL = SHARED.parent / "real"
+_REAL = KEPT / "real"
 _KNOWN = ("validate", "build", "inspect", "schema")
 _CASES = [case for case in collection("cli.json") if case["args"][0] in _KNOWN]
 
@@ -27,9 +26,6 @@ def test_commands_are_there() -> None:
 @pytest.mark.parametrize("case", _CASES, ids=[" ".join([case["provider"], *case["args"]]) for case in _CASES])
 def test_command_line(case: dict[str, Any], tmp_path: Path) -> None:
     root = _REAL / case["provider"]
-    if not root.is_dir() and case["args"][0] != "schema":
-        assert not SHARED.is_dir(), f"{root} is missing"
-        return
     arguments = [argument.replace("{ROOT}", str(root)).replace("{WORK}", str(tmp_path)) for argument in case["args"]]
     result = agent_bundler(*arguments, "-m", str(root), "--format", "json")
     assert result.status == case["exit"]
@@ -42,18 +38,12 @@ def test_command_line(case: dict[str, Any], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["shared-provider", "review-gate"])
 def test_real_provider_builds_the_manifest_of_another_implementation(name: str, tmp_path: Path) -> None:
-    if not _REAL.is_dir():
-        assert not SHARED.is_dir(), f"{_REAL} is missing"
-        return
     output = tmp_path / "out"
     assert agent_bundler("-m", str(_REAL / name), "build", str(output)).status == 0
     assert (output / "manifest.json").read_bytes() == (_REAL / f"{name}.manifest.json").read_bytes()
 
 
 def test_numbered_resource_is_refused_with_the_way_to_convert_it() -> None:
-    if not _REAL.is_dir():
-        assert not SHARED.is_dir(), f"{_REAL} is missing"
-        return
     result = agent_bundler("-m", str(_REAL / "simple-skill"), "validate")
     assert result.status == 1
     assert "resource-protocol-unsupported" in result.err

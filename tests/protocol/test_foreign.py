@@ -438,3 +438,21 @@ def test_numbers_that_json_has_not_make_no_schema() -> None:
 def test_a_text_is_no_schema() -> None:
     for value in ("true", '{"type": "string"}', ""):
         assert schema_error(value).code == "schema-invalid"
+
+
+def test_patterns_that_try_in_many_ways_are_bounded() -> None:
+    schema = {"items": {"pattern": "^(?:(?=a)a+)+$"}}
+    started = time.monotonic()
+    with pytest.raises(BundlerError) as caught:
+        compiled(schema).faults(["a" * 40 + "!"] * 50_000)
+    assert caught.value.code == "schema-limit-exceeded"
+    assert compiled(schema).faults(["a" * 40 + "!"] * 30)[0][:2] == ("pattern", "/0")
+    assert compiled({"pattern": "^(?!x)[a-z]+$"}).is_valid("abc")
+    assert time.monotonic() - started < 30
+
+
+def test_many_anchors_and_many_items_are_not_multiplied() -> None:
+    definitions = {f"d{i}": {"$anchor": f"a{i}"} for i in range(4000)}
+    started = time.monotonic()
+    assert compiled({"$defs": definitions, "items": {"$ref": "#a7"}}).is_valid(list(range(5000)))
+    assert time.monotonic() - started < 10

@@ -10,13 +10,13 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from bundler.data import copy_out
 from bundler.errors import BundlerError, Diagnostic
 from bundler.protocol.documents import parse_json, parse_yaml, pointer_step
 from bundler.protocol.schemas import (
     MAX_FAULTS,
     NAMES,
     check,
-    extract_schema,
     schema_path,
 )
 
@@ -133,7 +133,7 @@ def test_definitions_of_one_name_are_identical_in_all_files() -> None:
 
 @pytest.mark.parametrize("name", ["", "Provider", "provider.schema.json", "../pyproject", "provider\n", "nothing"])
 def test_an_unknown_schema(name: str) -> None:
-    for call in (lambda: schema_path(name), lambda: extract_schema(name, "never-written")):
+    for call in (lambda: schema_path(name),):
         with pytest.raises(BundlerError) as caught:
             call()
         assert caught.value.code == "schema-type-unknown"
@@ -142,7 +142,7 @@ def test_an_unknown_schema(name: str) -> None:
 
 def test_a_schema_is_extracted_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert extract_schema("graph", "g.json") == str(tmp_path / "g.json")
+    assert copy_out(schema_path("graph"), "g.json") == str(tmp_path / "g.json")
     assert (tmp_path / "g.json").read_bytes() == schema_path("graph").read_bytes()
 
 
@@ -151,14 +151,14 @@ def test_extraction_overwrites_nothing(tmp_path: Path) -> None:
     target.write_text("mine")
     for output in (target, tmp_path):
         with pytest.raises(BundlerError) as caught:
-            extract_schema("graph", str(output))
+            copy_out(schema_path("graph"), str(output))
         assert caught.value.code == "schema-target-exists"
     assert target.read_text() == "mine"
 
 
 def test_extraction_to_a_folder_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(BundlerError) as caught:
-        extract_schema("graph", str(tmp_path / "no" / "g.json"))
+        copy_out(schema_path("graph"), str(tmp_path / "no" / "g.json"))
     assert caught.value.code == "output-write-failed"
     assert caught.value.is_environment
 

@@ -427,3 +427,12 @@ def as_nobody(root: Path) -> tuple[str, str]:
         code, _, path = answer.read().partition(" ")
     os.waitpid(child, 0)
     return code, path
+
+
+def test_many_misspelt_names_are_told_without_looking_for_each() -> None:
+    nodes = "".join(
+        f"  - {{ id: node-{i}, kind: action, reasonCode: route.a, action: actions/work.yaml }}\n" for i in range(2000)
+    )
+    edges = "[" + ", ".join(f"{{ from: nodes-{i}, to: z }}" for i in range(2000)) + "]"
+    error = load_error(minimal(graphs__main_yaml=graph(nodes, edges).replace("default: a", "default: node-1")))
+    assert len(error.diagnostics) == 2000

@@ -41,7 +41,11 @@ def parse_json(data: bytes, path: str, *, max_values: int = MAX_VALUES) -> Docum
         value = json.loads(
             text, object_pairs_hook=_object, parse_int=double, parse_float=double, parse_constant=_constant
         )
-    except json.JSONDecodeError as error:
+    except json.JSONDecodeError as caught:
+        error = caught
+        if caught.msg.startswith("Illegal trailing comma"):  # from Python 3.13 on: told at the comma, not behind it
+            behind = len(text) - len(text[caught.pos + 1 :].lstrip(" \t\r\n"))
+            error = json.JSONDecodeError(caught.msg, text, behind)
         raise failed(path, f"is not JSON: {error.msg}", error.lineno, error.colno) from None
     except RecursionError:
         raise too_deep(path) from None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..protocol.canonical import ALGORITHMS
 from ..tree import Tree
-from .canonical import ALGORITHMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +50,12 @@ def fingerprint(files: Iterable[DigestedFile], algorithm: str) -> str:
     hasher = ALGORITHMS[algorithm]()
     hasher.update(list_text(files).encode("utf-8", "surrogateescape"))
     return hasher.hexdigest()
+
+
+def digest_of_file(tree: Tree, path: str) -> str:
+    """The protocol's digest of a file of any size. Raises what reading raises."""
+    hasher = ALGORITHMS["sha256"]()
+    with tree.open(path) as reader:
+        for chunk in reader.chunks():
+            hasher.update(chunk)
+    return f"sha256:{hasher.hexdigest()}"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
+from bundler.bundle.digests import DigestedFile, digest_files, fingerprint, list_text
 from bundler.errors import BundlerError
-from bundler.protocol.digests import DigestedFile, digest_files, fingerprint, list_text
 from bundler.tree import DirectoryTree, MemoryTree
 
 NAMES = [
