@@ -40,6 +40,8 @@ def replacing(target: str) -> Iterator[str]:
     Raises `build-output-not-a-bundle` if the target is (or has become) something that is not ours to
     replace, `output-write-failed` if the system refuses. After an error nothing has changed.
     """
+    if sys.platform == "win32":
+        raise BundlerError("output-write-failed", "bundles are not built on Windows", hint="build on Linux or macOS")
     target = os.path.realpath(target)
     made = _missing_folders(os.path.dirname(target))
     try:

@@ -107,7 +107,7 @@ def write_bundle(
             destination.write(path, passed.whole(data), executable)
         else:
             with plan.tree.open(path) as reader:
-                destination.write(path, passed.through(reader.chunks(), reader.size), reader.executable)
+                destination.write(path, passed.through(reader.chunks()), reader.executable)
         digests[path] = "sha256:" + passed.digest
         size += passed.size
         if passed.leak is not None:
@@ -169,17 +169,16 @@ class _Pass:
         self.size = len(data)
         return (data,)
 
-    def through(self, chunks: Iterable[bytes], size: int) -> Iterable[bytes]:
+    def through(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
         """Content that is read while it is written."""
         hasher = sha256()
         scan = FileScan(self._scanner)
         for chunk in chunks:
             hasher.update(chunk)
             self.size += len(chunk)
-            scan.feed(chunk, final=self.size == size)
+            scan.feed(chunk)
             yield chunk
-        if self.size != size:  # it changed while it was read: the end came elsewhere
-            scan.feed(b"", final=True)
+        scan.feed(b"", final=True)
         self.digest = hasher.hexdigest()
         self.leak = scan.found
 

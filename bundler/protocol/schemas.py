@@ -163,8 +163,8 @@ def explain(
             yield keyword, pointer, f"is {found}; expected one of: {', '.join(map(_choice, detail['options']))}"
         case "const":
             yield keyword, pointer, f"is {found}; expected: {_choice(detail['expected_value'])}"
-        case "pattern" | "not" if "pattern" in detail or _definition(error) in _SHAPES:
-            expected = _SHAPES.get(_definition(error) or "") or f"a text that matches {detail.get('pattern')}"
+        case "pattern" | "not" if "pattern" in detail or _definition(error) in SHAPES:
+            expected = SHAPES.get(_definition(error) or "") or f"a text that matches {detail.get('pattern')}"
             yield keyword, pointer, f"is {found}; expected {expected}"
         case "propertyNames":
             yield keyword, pointer, f"has a key that is not allowed: {detail['error'].message}"
@@ -189,8 +189,8 @@ def explain(
             yield keyword, pointer, error.message
 
 
-# What the shared definitions of the protocol's schemas demand, in words.
-_SHAPES = {
+#: What the shared definitions of the protocol's schemas demand, in words.
+SHAPES = {
     "id": "an id: lower-case letters, digits and . _ / - between a letter or digit at both ends",
     "path": "a relative path inside the Provider root, with `/` and without `..`, backslash or control character",
     "version": "a semantic version such as 1.2.3 or 1.2.3-rc.1",

@@ -58,8 +58,7 @@ class _Loader:
         catalog = self._catalog(manifest)
         # 3. each Graph
         for index, path in _usable_paths(manifest.value.get("graphs")):
-            with self._sources.collecting():
-                self._graph(path, manifest, index)
+            self._graph(path, manifest, index)
         # 4. what each node names
         for graph in self._graphs.values():
             document = self._graph_documents[graph.id]
@@ -68,7 +67,7 @@ class _Loader:
         # 5. recursion
         recursion = recursion_fault(self._graphs, self._graph_documents)
         if recursion is not None:
-            self._sources.faults.append(recursion)
+            self._sources.note(recursion)
         # 6. reason codes
         if isinstance(catalog, Catalog):
             for graph in self._graphs.values():
@@ -133,7 +132,7 @@ class _Loader:
             try:
                 wanted = Range(text)
             except ValueError as error:
-                self._sources.faults.append(
+                self._sources.note(
                     manifest.fault("compatibility-range-invalid", pointer, f"is no version range: {error}")
                 )
                 continue
@@ -154,7 +153,7 @@ class _Loader:
             seen: set[str] = set()
             for index, code in enumerate(catalog.codes):
                 if code.code in seen:
-                    self._sources.faults.append(
+                    self._sources.note(
                         document.fault(
                             "code-catalog-code-duplicate",
                             f"/codes/{index}/code",
@@ -168,7 +167,7 @@ class _Loader:
                 pointer = f"/codes/{index}/document"
                 resource = self._resource(code.document, document, pointer)
                 if resource is not None and resource.dynamic:
-                    self._sources.faults.append(
+                    self._sources.note(
                         document.fault(
                             "code-document-dynamic",
                             pointer,
@@ -181,24 +180,21 @@ class _Loader:
     # --- Graphs and nodes -------------------------------------------------------------------------------
 
     def _graph(self, path: str, manifest: Document, index: int) -> None:
-        graphs_unknown, self._graphs_unknown = self._graphs_unknown, True
+        document: Document | None = None
         with self._sources.collecting(manifest, f"/graphs/{index}"):
             document = self._sources.document(path, "graph")
-            self._graphs_unknown = graphs_unknown
-            graph = Graph.from_value(path, document.value)
-            self._sources.faults.extend(graph_faults(graph, document, self._sources.suggestions))
-            if graph.id in self._graphs:
-                self._graphs_unknown = True  # what the other one was meant to be called is not known
-                self._sources.faults.append(
-                    document.fault(
-                        "graph-id-duplicate",
-                        "/id",
-                        f"the id `{graph.id}` is that of {self._graphs[graph.id].path} too",
-                    )
-                )
-            else:
-                self._graphs[graph.id] = graph
-                self._graph_documents[graph.id] = document
+        if document is None:
+            self._graphs_unknown = True  # it may be the one that a node enters
+            return
+        graph = Graph.from_value(path, document.value)
+        self._sources.faults.extend(graph_faults(graph, document, self._sources.suggestions))
+        first = self._graphs.setdefault(graph.id, graph)
+        if first is graph:
+            self._graph_documents[graph.id] = document
+            return
+        self._graphs_unknown = True  # what it was meant to be called is not known
+        message = f"the id `{graph.id}` is that of {first.path} too"
+        self._sources.note(document.fault("graph-id-duplicate", "/id", message))
 
     def _node(self, node: Node, document: Document, pointer: str) -> None:
         if node.kind == "subgraph":
@@ -213,14 +209,14 @@ class _Loader:
     def _subgraph(self, node: Node, document: Document, pointer: str) -> None:
         graph = self._graphs.get(node.graph or "")
         if graph is None:
-            if not self._graphs_unknown:  # a Graph that could not be read may be the one
+            if not self._graphs_unknown:
                 near = self._sources.suggestions.near(node.graph or "", self._graphs)
                 message = (
                     f"the node `{node.id}` enters the Graph `{node.graph}`, which the manifest does not list{near}"
                 )
                 self._sources.note(document.fault("subgraph-missing", f"{pointer}/graph", message))
         elif node.entry not in graph.entrypoints:
-            self._sources.faults.append(
+            self._sources.note(
                 document.fault(
                     "subgraph-entry-missing",
                     f"{pointer}/entry",
@@ -232,7 +228,7 @@ class _Loader:
         if node.inspection_action is not None:
             action = self._action(node.inspection_action, document, f"{pointer}/inspectionAction")
             if action is not None and action.effect != "read":
-                self._sources.faults.append(
+                self._sources.note(
                     document.fault(
                         "gate-inspection-effect-invalid",
                         f"{pointer}/inspectionAction",
@@ -243,7 +239,7 @@ class _Loader:
         if delegated is not None:
             gate = node.gate
             if gate is None or not gate.delegatable or gate.authority is None:
-                self._sources.faults.append(
+                self._sources.note(
                     document.fault(
                         "gate-delegated-policy-invalid",
                         f"{pointer}/delegated",
@@ -251,7 +247,7 @@ class _Loader:
                     )
                 )
             if delegated.inspection is not None and node.inspection_action is None:
-                self._sources.faults.append(
+                self._sources.note(
                     document.fault(
                         "gate-delegated-inspection-missing",
                         f"{pointer}/delegated/inspection",
@@ -266,7 +262,7 @@ class _Loader:
     def _resolution(self, path: str, document: Document, pointer: str) -> None:
         action = self._action(path, document, pointer)
         if action is not None and action.effect == "read":
-            self._sources.faults.append(
+            self._sources.note(
                 document.fault(
                     "gate-resolution-effect-invalid",
                     pointer,
@@ -285,7 +281,7 @@ class _Loader:
             action = self._actions[path] = Action.from_value(path, document.value)
             first = self._action_ids.setdefault(action.id, path)
             if first != path:
-                self._sources.faults.append(
+                self._sources.note(
                     document.fault("action-id-duplicate", "/id", f"the id `{action.id}` is that of {first} too")
                 )
             for role, file in action.file_paths():
@@ -326,7 +322,7 @@ class _Loader:
             document, resource = read_resource(self._sources, path)
             first = self._resource_ids.setdefault(resource.id, path)
             if first != path:
-                self._sources.faults.append(
+                self._sources.note(
                     document.fault("resource-id-duplicate", "/id", f"the id `{resource.id}` is that of {first} too")
                 )
             self._resources[path] = resource

@@ -11,6 +11,7 @@ from ..protocol import schemas
 from ..protocol.documents import Document, describe, front_matter, pointer_step
 from ..protocol.model import Action, Resource
 from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, MARKDOWN, PROTOCOLS, STATIC_KINDS, conversion
+from ..protocol.schemas import SHAPES
 from .sources import Sources
 
 _ID = re.compile(r"[a-z0-9](?:[a-z0-9._/-]*[a-z0-9])?\Z")
@@ -55,20 +56,8 @@ def _descriptor(sources: Sources, path: str) -> tuple[Document, Resource]:
         )
     protocol = PROTOCOLS.get(schema)
     if protocol is None:
-        error = document.fault(
-            "resource-protocol-unsupported",
-            "/schema",
-            f"the descriptor protocol {schema} is not supported",
-        )
-        raise BundlerError(
-            error.code,
-            error.message,
-            hint=conversion(schema),
-            path=path,
-            line=error.diagnostics[0].line,
-            column=error.diagnostics[0].column,
-            pointer="/schema",
-        )
+        message = f"the descriptor protocol {schema} is not supported"
+        raise document.fault("resource-protocol-unsupported", "/schema", message, hint=conversion(schema))
     schemas.check(document, "resource")
     value = document.value
     content = normalize(value["path"]) if "path" in value else None
@@ -97,17 +86,11 @@ def _markdown(sources: Sources, path: str) -> tuple[Document, Resource]:
             found = f"is {describe(item)}" if key in value else "is missing"
             raise document.fault("resource-metadata-invalid", pointer_step(key), f"`{key}` {found}; a text is expected")
     if len(value["id"]) > _MAX_ID or not _ID.match(value["id"]):
-        raise document.fault(
-            "resource-metadata-invalid",
-            "/id",
-            f"`id` is {describe(value['id'])}; an id is expected: lower-case letters, digits and . _ / - between a letter or digit at both ends",
-        )
+        message = f"`id` is {describe(value['id'])}; expected {SHAPES['id']}"
+        raise document.fault("resource-metadata-invalid", "/id", message)
     if value["kind"] not in STATIC_KINDS:
-        raise document.fault(
-            "resource-kind-invalid",
-            "/kind",
-            f"`kind` is {describe(value['kind'])}; expected one of: {', '.join(STATIC_KINDS)}",
-        )
+        message = f"`kind` is {describe(value['kind'])}; expected one of: {', '.join(STATIC_KINDS)}"
+        raise document.fault("resource-kind-invalid", "/kind", message)
     return document, Resource(
         id=value["id"],
         path=path,
@@ -156,8 +139,6 @@ def _identity_fault(document: Document) -> BundlerError | None:
     identity = document.value.get("$id") if isinstance(document.value, dict) else None
     if isinstance(identity, str) and _SCHEMA_IDENTITY.match(identity):
         return None
-    return document.fault(
-        "materializer-schema-identity-invalid",
-        "/$id",
-        f"`$id` is {'missing' if identity is None else describe(identity)}; a versioned identity is expected, such as acme.request/v1",
-    )
+    found = "missing" if identity is None else describe(identity)
+    message = f"`$id` is {found}; a versioned identity is expected, such as acme.request/v1"
+    return document.fault("materializer-schema-identity-invalid", "/$id", message)
