@@ -105,6 +105,8 @@ CODES: Mapping[str, str | None] = {
     "schema-target-exists": "choose another path for --output: nothing is overwritten",
     "graph-missing": "`agent-bundler inspect provider` names the Graphs",
     "path-unknown": "`agent-bundler inspect files` lists what is carried and what is not",
+    "id-invalid": "choose an id such as acme/release",
+    "provider-target-exists": "choose another folder: nothing is replaced",
     "format-invalid": "use --format human or --format json",
     "option-invalid": "`agent-bundler COMMAND --help` tells what the option takes",
     "usage-invalid": "`agent-bundler --help` shows the commands, `agent-bundler COMMAND --help` their options",

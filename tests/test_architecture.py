@@ -14,7 +14,7 @@ import bundler
 
 PACKAGE = Path(bundler.__file__).parent
 #: Each may import what stands before it, and itself.
-ORDER = ("errors", "data", "paths", "tree", "protocol", "provider", "bundle", "cli")
+ORDER = ("errors", "data", "paths", "tree", "protocol", "provider", "bundle", "authoring", "cli")
 #: Where a third-party package may be imported.
 HOMES = {"click": {"cli"}, "yaml": {"protocol"}, "jsonschema_rs": {"protocol"}, "blake3": {"protocol"}}
 MAX_LINES = 450

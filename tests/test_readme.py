@@ -20,12 +20,12 @@ README = (ROOT / "README.md").read_text()
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(ROOT / "templates" / "provider", tmp_path / "my-provider")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_the_python_example(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(ROOT / "templates" / "provider", here / "my-provider")
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     exec(compile(code, "README.md", "exec"), {})
     assert capsys.readouterr().out.startswith("example/release sha256:")

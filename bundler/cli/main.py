@@ -21,6 +21,7 @@ from .options import GlobalOptions, add_global_options
 
 # Command → (module of this package, its help): modules are imported when their command runs.
 _COMMANDS = {
+    "init": ("init", "Write a small complete Provider to start from."),
     "validate": ("validate", "Check a Provider against every rule of the protocol."),
     "build": ("build", "Write the Provider's bundle: needed files, provider.yaml, manifest.json."),
     "verify": ("verify", "Verify bundles: digests, files, rules."),

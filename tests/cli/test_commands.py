@@ -20,7 +20,7 @@ from ..builders import PROVIDER, minimal, snapshot, with_files, with_skill, writ
 from .run import Result, agent_bundler, in_process
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "provider"
-COMMANDS = ("validate", "build", "verify", "inspect", "explain", "graph", "digest", "schema")
+COMMANDS = ("init", "validate", "build", "verify", "inspect", "explain", "graph", "digest", "schema")
 
 
 @pytest.fixture
@@ -53,6 +53,19 @@ def refused(*arguments: str, status: int = 1) -> str:
     document = parse_json(result.err.encode(), "stderr")
     check(document, "error")
     return str(document.value["error"]["code"])
+
+
+def test_init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = answer("init", str(tmp_path / "new"), "--id", "acme/x")
+    assert value == {"state": "created", "manifest": str(tmp_path / "new" / "provider.yaml")}
+    assert answer("-m", value["manifest"], "validate")["provider"]["id"] == "acme/x"
+    assert refused("init", str(tmp_path / "new"), "--id", "acme/x") == "provider-target-exists"
+    assert refused("init", str(tmp_path / "other"), "--id", "Acme") == "id-invalid"
+    assert agent_bundler("init", str(tmp_path / "other")).status == 2
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert "created" in agent_bundler("init", "--id", "acme/y").out
+    assert (tmp_path / "here" / "provider.yaml").is_file()
 
 
 def test_validate(source: Path) -> None:
