@@ -220,7 +220,7 @@ def test_a_tree_knows_whether_its_root_was_replaced(root: Path) -> None:
 
 
 def test_links_that_multiply_folders_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory, "MAX_ENTRIES", 2000)
+    monkeypatch.setattr(directory, "MAX_EXPANDED", 2000)
     for level in range(30):
         folder = root / f"level{level}"
         folder.mkdir()

@@ -175,6 +175,7 @@ def _file_faults(
     spellings = {fold(entry.path): entry.path for entry in entries if entry.path not in manifest.files}
     room = MAX_KEPT_BYTES
     seen: set[str] = set()
+    changed = 0
     for file in files:
         path = file["path"] if file["path"] in manifest.files else normalize(file["path"])
         if path in seen:
@@ -193,7 +194,8 @@ def _file_faults(
             yield _why_missing(path, error, spellings) if error.code == "file-missing" else error
             continue
         if actual != file["digest"]:
-            why = why_different(tree, path, file["digest"])
+            changed += 1
+            why = why_different(tree, path, file["digest"]) if changed <= _MAX_NAMED else ""
             yield BundlerError(
                 "bundle-file-digest-mismatch",
                 f"`{path}` is not the file that was built{why}: it has {actual}, listed is {file['digest']}",

@@ -15,7 +15,17 @@ from collections.abc import Callable, Iterator
 
 from ..errors import BundlerError
 from .base import CHUNK, Entry, Kind, Reader, Skip, Tree, not_a_file
-from .opening import MAX_DEPTH, MAX_ENTRIES, ByDescriptor, ByName, beyond_limits, has_descriptors, kind_of, unreadable
+from .opening import (
+    MAX_DEPTH,
+    MAX_ENTRIES,
+    MAX_EXPANDED,
+    ByDescriptor,
+    ByName,
+    beyond_limits,
+    has_descriptors,
+    kind_of,
+    unreadable,
+)
 
 #: Links followed on the way to one file.
 MAX_LINKS = 40
@@ -93,7 +103,7 @@ class DirectoryTree(Tree):
         return super().small(path)
 
     def files(self, folder: str, skip: Skip = lambda path: False) -> Iterator[str | BundlerError]:
-        budget = MAX_ENTRIES
+        budget = MAX_EXPANDED
         # Links may lead to one folder often: it is looked at once.
         listings: dict[str, tuple[str, list[tuple[str, Kind]]]] = {}
         # (path as it is listed, path without links, the folders without links that lead to it)

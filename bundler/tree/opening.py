@@ -11,8 +11,10 @@ from ..errors import BundlerError
 from ..paths import from_system, to_system
 from .base import Kind, not_a_file
 
-#: Entries of one tree, links to folders expanded: bounds trees in which links multiply folders.
-MAX_ENTRIES = 200_000
+#: Entries of one tree.
+MAX_ENTRIES = 1_000_000
+#: Entries below one folder, links to folders expanded: bounds trees in which links multiply folders.
+MAX_EXPANDED = 200_000
 #: Folders on the way to one file.
 MAX_DEPTH = 200
 
@@ -267,6 +269,7 @@ def _no_root(given: str, error: OSError) -> BundlerError:
 def beyond_limits(path: str) -> BundlerError:
     return BundlerError(
         "tree-limit-exceeded",
-        f"`{path or '.'}`: more than {MAX_ENTRIES:,} entries or {MAX_DEPTH} folders deep",
+        f"`{path or '.'}` holds too much: more than {MAX_ENTRIES:,} entries, more than {MAX_EXPANDED:,} by way of links, "
+        f"or more than {MAX_DEPTH} folders in each other",
         path=path,
     )

@@ -315,3 +315,13 @@ def test_what_lies_there_instead(on_disk: Path, spoil: Callable[[Path], object],
     with DirectoryTree(on_disk) as tree, pytest.raises(BundlerError) as raised:
         verify_bundle(tree)
     assert raised.value.code == expected
+
+
+def test_what_a_build_may_write_a_verification_may_read() -> None:
+    """Bounds that have to fit: a file may stand in a folder of its own."""
+    from bundler.bundle.manifest import MAX_FILES, MAX_MANIFEST_VALUES
+    from bundler.tree.opening import MAX_ENTRIES
+
+    assert MAX_ENTRIES >= 2 * MAX_FILES
+    # Each file and each catalog entry is an object with its members; a file is in one catalog at most but for schemas.
+    assert MAX_MANIFEST_VALUES >= MAX_FILES * (3 + 4)
