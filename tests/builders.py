@@ -27,6 +27,9 @@ ACTION = "schema: agent-graph.action.v1\nid: work\nrunner: command\neffect: writ
 SKILL_ACTION = "schema: agent-graph.action.v1\nid: work\nrunner: agent\neffect: write\nskill: skills/s/SKILL.md\n"
 SKILL = "---\nname: s\ndescription: does s\n---\n\n# s\n"
 
+#: The environment for a process that could not write what it was covered: as another user, or with a small file limit.
+UNCOVERED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+
 Files = Mapping[str, str | bytes]
 
 

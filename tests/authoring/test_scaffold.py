@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from bundler.errors import BundlerError
 from bundler.provider.load import load_provider
 from bundler.tree import DirectoryTree
 
-from ..builders import build_from, snapshot
+from ..builders import UNCOVERED, build_from, snapshot
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "provider"
 
@@ -79,15 +81,22 @@ def test_what_is_no_id(tmp_path: Path, identity: str) -> None:
 
 
 def test_a_disk_that_is_full_leaves_nothing(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (400, 400)); from bundler.cli.main import main; main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, "init", str(tmp_path / "new"), "--id", "acme/x"],
+        [
+            sys.executable,
+            "-B",
+            "-c",
+            code,
+            "init",
+            str(tmp_path / "new"),
+            "--id",
+            "acme/x",
+        ],  # no bytecode: it would be cut
+        env=UNCOVERED,
         capture_output=True,
         text=True,
         check=False,

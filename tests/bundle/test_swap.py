@@ -19,7 +19,7 @@ from bundler.bundle.verify import verify_bundle
 from bundler.errors import BundlerError
 from bundler.tree import DirectoryTree
 
-from ..builders import build_from, minimal, snapshot, with_skill, write_out
+from ..builders import UNCOVERED, build_from, minimal, snapshot, with_skill, write_out
 
 BUILD = "from bundler.cli.main import main; main()"
 # The same where the system could not exchange two folders in one step.
@@ -310,6 +310,7 @@ def test_a_bundle_that_was_made_read_only_is_replaced_and_nothing_else_is_change
         done = subprocess.run(
             [sys.executable, "-c", code, str(home), str(base / "one"), str(base / "two")],
             cwd=Path(__file__).parents[2],
+            env=UNCOVERED,
             capture_output=True,
             text=True,
             check=False,

@@ -20,7 +20,7 @@ from bundler.errors import BundlerError
 from bundler.provider.load import load_provider
 from bundler.tree import CHUNK, DirectoryTree
 
-from ..builders import build_from, snapshot, with_skill, write_out
+from ..builders import UNCOVERED, build_from, snapshot, with_skill, write_out
 
 FILES = with_skill(
     **{
@@ -201,7 +201,8 @@ def test_a_full_disk_leaves_the_old_bundle(tmp_path: Path) -> None:
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({4 * CHUNK}, {4 * CHUNK})); from bundler.cli.main import main; main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, "-m", str(root), "build", str(tmp_path / "out")],
+        [sys.executable, "-B", "-c", code, "-m", str(root), "build", str(tmp_path / "out")],
+        env=UNCOVERED,
         capture_output=True,
         text=True,
         check=False,
