@@ -16,7 +16,7 @@ from bundler.tree import CHUNK
 
 from ..builders import PROVIDER, build_from, minimal, with_files, with_skill, write_out
 
-ROOTS = ["/home/ann/work/provider", "/builds/größe 1/Привет", "/a", "/x/発行", "/srv/🚀 go/p"]
+ROOTS = ["/home/ann/code/provider", "/builds/größe 1/Привет", "/a", "/x/発行", "/srv/🚀 go/p"]
 
 
 def found(root: str, data: bytes) -> int | None:
@@ -67,7 +67,7 @@ def test_utf_16_is_found(root: str, encoding: str, after: str) -> None:
     "after", ["2", "s/x", "_old", "-old", ".old", "é", "%41", "\\u0041", "Z", "+x", "@2", "~", "\u0301"]
 )
 def test_a_longer_name_is_another_folder(after: str) -> None:
-    root = "/home/ann/work/provider"
+    root = "/home/ann/code/provider"
     assert found(root, f"see {root}{after} there".encode()) is None
     if after.isascii() and "%" not in after and "\\" not in after:
         assert found(root, f"see {root}{after} there".encode("utf-16-le")) is None
@@ -75,10 +75,10 @@ def test_a_longer_name_is_another_folder(after: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["/home/ann/work", "home/ann/work/provider", "/home/ann/work//provider", "/home/bob/work/provider", "provider"],
+    ["/home/ann/code", "home/ann/code/provider", "/home/ann/code//provider", "/home/bob/code/provider", "provider"],
 )
 def test_other_paths_are_none(text: str) -> None:
-    assert found("/home/ann/work/provider", text.encode()) is None
+    assert found("/home/ann/code/provider", text.encode()) is None
 
 
 ROOT = "/srv/agents/provider"
@@ -216,7 +216,7 @@ def test_content_that_is_made_to_be_slow_is_not(tmp_path: Path) -> None:
 
 
 def test_a_root_whose_names_are_ordinary_words() -> None:
-    text = b"the release of a package by the work group at home " * 20_000
-    for root in ("/home/work/release", "/release", "/work/release"):
+    text = b"the release of a package of code by the group at home " * 20_000
+    for root in ("/home/code/release", "/release", "/code/release"):
         assert found(root, text) is None
         assert found(root, text + root.encode() + b"/x") == len(text)
