@@ -80,6 +80,7 @@ CODES: Mapping[str, str | None] = {
     "path-collision": "rename one of the two: some systems cannot hold both",
     "junk-left-out": "`agent-bundler inspect files` lists all of it",
     "path-long": "shorten the path, or tell Windows users to enable long paths",
+    "schema-unusable": "correct the JSON Schema, so that a host can check what goes in and what comes out",
     "skill-frontmatter-unusable": "give SKILL.md front matter with a `name` text, so that a Route can name the Skill",
     # bundles
     "bundle-digest-mismatch": "rebuild the bundle from its source, or fetch it again from where it was published",

@@ -3,7 +3,7 @@
 A path is looked for as it is, in a `file://` URL, percent-encoded, JSON-escaped (once or more), with
 backslashes, and all of these in UTF-16. It counts as a path where its last name ends there, so that
 `/code/app2` and `/code/app.old` are not `/code/app`, and where it begins there, so that neither `src/code/app`
-nor `https://example.com/code/app` is; what could be an escape or an option (`\\n/work`, `-I/work`) counts.
+nor `https://example.com/code/app` is; what could be an escape or an option (`\\n/code`, `-I/code`) counts.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ def command(options: GlobalOptions) -> None:
     """
     from ..bundle.names import name_warnings
     from ..bundle.open import check_readable
+    from ..provider.advice import unusable_schemas, unusable_skills
     from ..provider.inspection import inspect_provider
-    from ..provider.skills import unusable_skills
 
     with options.open() as opened:
         check_readable(opened)
@@ -25,6 +25,7 @@ def command(options: GlobalOptions) -> None:
             [
                 *opened.warnings,
                 *unusable_skills(opened.tree, opened.provider),
+                *unusable_schemas(opened.tree, opened.provider),
                 *name_warnings(opened.provider, opened.closure),
             ],
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..paths import normalize
 from .canonical import Json
-from .resources import ResourceProtocol
+from .resources import MARKDOWN, ResourceProtocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +249,34 @@ class Resource:
     materializer: str | None
     input: Json
 
+    @classmethod
+    def from_descriptor(cls, path: str, value: Mapping[str, Any], protocol: ResourceProtocol) -> Resource:
+        return cls(
+            id=value["id"],
+            path=path,
+            kind=value["kind"],
+            media_type=value["mediaType"],
+            description=value.get("description"),
+            protocol=protocol,
+            content=_path(value.get("path")),
+            materializer=_path(value.get("materializer")),
+            input=value.get("input"),
+        )
+
+    @classmethod
+    def from_front_matter(cls, path: str, value: Mapping[str, Any], media_type: str) -> Resource:
+        return cls(
+            id=value["id"],
+            path=path,
+            kind=value["kind"],
+            media_type=media_type,
+            description=None,
+            protocol=MARKDOWN,
+            content=path,
+            materializer=None,
+            input=None,
+        )
+
     @property
     def dynamic(self) -> bool:
         """Whether a materializer makes its content."""
@@ -282,6 +310,10 @@ class Catalog:
 
     path: str
     codes: tuple[Code, ...]
+
+    @classmethod
+    def from_value(cls, path: str, value: Mapping[str, Any]) -> Catalog:
+        return cls(path=path, codes=tuple(map(Code.from_value, value["codes"])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

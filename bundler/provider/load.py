@@ -19,7 +19,7 @@ from ..paths import junk, normalize
 from ..protocol import schemas
 from ..protocol.canonical import Json
 from ..protocol.documents import Document
-from ..protocol.model import Action, Catalog, Code, Graph, Node, Provider, Resource, SkillFolder
+from ..protocol.model import Action, Catalog, Graph, Node, Provider, Resource, SkillFolder
 from ..tree import Tree
 from .resources import check_materializer, read_resource
 from .rules import graph_faults, reason_code_faults, recursion_fault
@@ -149,7 +149,7 @@ class _Loader:
         path = named[0][1]
         with self._sources.collecting(manifest, "/catalogs/codes"):
             document = self._sources.document(path, "code-catalog")
-            catalog = Catalog(path=path, codes=tuple(map(Code.from_value, document.value["codes"])))
+            catalog = Catalog.from_value(path, document.value)
             seen: set[str] = set()
             for index, code in enumerate(catalog.codes):
                 if code.code in seen:

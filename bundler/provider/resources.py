@@ -6,11 +6,10 @@ import re
 from typing import Any
 
 from ..errors import BundlerError
-from ..paths import normalize
 from ..protocol import schemas
 from ..protocol.documents import Document, describe, front_matter, pointer_step
 from ..protocol.model import Action, Resource
-from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, MARKDOWN, PROTOCOLS, STATIC_KINDS, conversion
+from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, PROTOCOLS, STATIC_KINDS, conversion
 from ..protocol.schemas import SHAPES
 from .sources import Sources
 
@@ -59,21 +58,10 @@ def _descriptor(sources: Sources, path: str) -> tuple[Document, Resource]:
         message = f"the descriptor protocol {schema} is not supported"
         raise document.fault("resource-protocol-unsupported", "/schema", message, hint=conversion(schema))
     schemas.check(document, "resource")
-    value = document.value
-    content = normalize(value["path"]) if "path" in value else None
-    if content is not None:
-        sources.require(content, document, "/path")
-    return document, Resource(
-        id=value["id"],
-        path=path,
-        kind=value["kind"],
-        media_type=value["mediaType"],
-        description=value.get("description"),
-        protocol=protocol,
-        content=content,
-        materializer=normalize(value["materializer"]) if "materializer" in value else None,
-        input=value.get("input"),
-    )
+    resource = Resource.from_descriptor(path, document.value, protocol)
+    if resource.content is not None:
+        sources.require(resource.content, document, "/path")
+    return document, resource
 
 
 def _markdown(sources: Sources, path: str) -> tuple[Document, Resource]:
@@ -91,17 +79,7 @@ def _markdown(sources: Sources, path: str) -> tuple[Document, Resource]:
     if value["kind"] not in STATIC_KINDS:
         message = f"`kind` is {describe(value['kind'])}; expected one of: {', '.join(STATIC_KINDS)}"
         raise document.fault("resource-kind-invalid", "/kind", message)
-    return document, Resource(
-        id=value["id"],
-        path=path,
-        kind=value["kind"],
-        media_type=media_type,
-        description=None,
-        protocol=MARKDOWN,
-        content=path,
-        materializer=None,
-        input=None,
-    )
+    return document, Resource.from_front_matter(path, value, media_type)
 
 
 def _check_contract(sources: Sources, resource: Resource, action: Action, named_in: Document) -> None:

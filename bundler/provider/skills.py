@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import BundlerError, Diagnostic
+from ..errors import BundlerError
 from ..protocol.canonical import Json
 from ..protocol.documents import MAX_BYTES, describe, front_matter, parse
 from ..protocol.model import Provider
-from ..tree import DirectoryTree, Tree
+from ..tree import DirectoryTree
 
 _KEYS = ("agent-graph", "agent-graph.graph", "agent-graph.entry")
 
@@ -97,24 +96,6 @@ def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str]
         manifest_path=manifest,
         provider_id=provider_id,
     )
-
-
-def unusable_skills(tree: Tree, provider: Provider) -> Iterator[Diagnostic]:
-    """A warning for each Skill of an Action whose front matter a Route could not use (it needs `name`)."""
-    for path in provider.skills:
-        try:
-            name = front_matter(tree.read(path, MAX_BYTES), path).value.get("name")
-            problem = None if isinstance(name, str) and name else f"`{path}` has no `name` text in its front matter"
-        except BundlerError as error:
-            problem = error.message
-        if problem is not None:
-            yield Diagnostic(
-                code="skill-frontmatter-unusable",
-                severity="warning",
-                message=problem,
-                path=path,
-                hint="give SKILL.md front matter with a `name` text, so that a Route can name the Skill",
-            )
 
 
 def _declared(path: str) -> tuple[str, str, str]:

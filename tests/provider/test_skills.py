@@ -9,10 +9,9 @@ import pytest
 
 from bundler.bundle.open import open_path
 from bundler.errors import BundlerError
-from bundler.provider.load import load_provider
-from bundler.provider.skills import read_binding, unusable_skills
+from bundler.provider.skills import read_binding
 
-from ..builders import memory, minimal, with_skill, write_out
+from ..builders import minimal, write_out
 
 
 def skill(tmp_path: Path, *lines: str) -> Path:
@@ -102,13 +101,3 @@ def test_a_registry_that_names_another_provider(tmp_path: Path) -> None:
     registry = tmp_path / "registry.json"
     registry.write_text('{"acme/wrong": "provider/provider.yaml"}')
     assert code(skill(tmp_path, *bound("provider:acme/wrong")), registry) == "provider-id-mismatch"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("---\nname: s\n---\n", 0), ("# s\n", 1), ("---\nid: s\n---\n", 1), ("---\nname: [\n---\n", 1)],
-)
-def test_front_matter_that_a_route_could_not_use_is_a_warning(text: str, expected: int) -> None:
-    tree = memory({**with_skill(), "skills/s/SKILL.md": text})
-    warnings = list(unusable_skills(tree, load_provider(tree)))
-    assert [warning.code for warning in warnings] == ["skill-frontmatter-unusable"] * expected
