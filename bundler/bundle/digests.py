@@ -27,17 +27,20 @@ class DigestedFile:
         return f"{self.hex}  {self.path}"
 
 
+def digest_file(tree: Tree, path: str, algorithm: str) -> DigestedFile:
+    """The digest of a file of any size, read once. Raises what reading raises."""
+    hasher = ALGORITHMS[algorithm]()
+    size = 0
+    with tree.open(path) as reader:
+        for chunk in reader.chunks():
+            hasher.update(chunk)
+            size += len(chunk)
+        return DigestedFile(path=path, hex=hasher.hexdigest(), size=size, executable=reader.executable)
+
+
 def digest_files(tree: Tree, paths: Iterable[str], algorithm: str) -> Iterator[DigestedFile]:
-    """The digest of each path, read once, in order. Raises what reading raises."""
-    new = ALGORITHMS[algorithm]
-    for path in paths:
-        hasher = new()
-        size = 0
-        with tree.open(path) as reader:
-            for chunk in reader.chunks():
-                hasher.update(chunk)
-                size += len(chunk)
-            yield DigestedFile(path=path, hex=hasher.hexdigest(), size=size, executable=reader.executable)
+    """The digest of each path, in order. Raises what reading raises."""
+    return (digest_file(tree, path, algorithm) for path in paths)
 
 
 def list_text(files: Iterable[DigestedFile]) -> str:
@@ -54,8 +57,4 @@ def fingerprint(files: Iterable[DigestedFile], algorithm: str) -> str:
 
 def digest_of_file(tree: Tree, path: str) -> str:
     """The protocol's digest of a file of any size. Raises what reading raises."""
-    hasher = ALGORITHMS["sha256"]()
-    with tree.open(path) as reader:
-        for chunk in reader.chunks():
-            hasher.update(chunk)
-    return f"sha256:{hasher.hexdigest()}"
+    return f"sha256:{digest_file(tree, path, 'sha256').hex}"

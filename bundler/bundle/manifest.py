@@ -97,11 +97,7 @@ def describe(provider: Provider, provider_manifest: str, files: Mapping[str, str
 
 def catalogs(provider: Provider, files: Mapping[str, str]) -> dict[str, tuple[CatalogEntry, ...]]:
     """The four catalogs of a Provider; a path that is missing in `files` gets the empty text as digest. Pure."""
-    schema_ids: dict[str, str] = {}
-    for action in provider.actions.values():
-        for path in (action.input_schema, action.output_schema):
-            if path is not None:
-                schema_ids[path] = path
+    schema_ids = {path: path for action in provider.actions.values() for path in action.schemas}
     # A Resource's id wins over the path; of two Resources with one file the id that sorts first.
     for resource in sorted(provider.resources.values(), key=lambda resource: collation_key(resource.id), reverse=True):
         if resource.kind == "schema" and resource.content is not None:

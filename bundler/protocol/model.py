@@ -48,6 +48,15 @@ class Gate:
     authority: str | None
     delegatable: bool
 
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Gate:
+        return cls(
+            id=value["id"],
+            prompt=value["prompt"],
+            authority=value.get("authority"),
+            delegatable=value.get("delegatable", False),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegated:
@@ -56,6 +65,14 @@ class Delegated:
     inspection: str | None
     resolution_action: str | None
     resources: ResourceLists | None
+
+    @classmethod
+    def from_value(cls, value: Mapping[str, Any]) -> Delegated:
+        return cls(
+            inspection=value.get("inspection"),
+            resolution_action=_path(value.get("resolutionAction")),
+            resources=ResourceLists.from_value(value["resources"]) if "resources" in value else None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,23 +112,10 @@ class Node:
             reason_code=value.get("reasonCode"),
             resources=ResourceLists.from_value(value.get("resources", {})),
             action=_path(value.get("action")),
-            gate=None
-            if gate is None
-            else Gate(
-                id=gate["id"],
-                prompt=gate["prompt"],
-                authority=gate.get("authority"),
-                delegatable=gate.get("delegatable", False),
-            ),
+            gate=None if gate is None else Gate.from_value(gate),
             inspection_action=_path(value.get("inspectionAction")),
             resolution_action=_path(value.get("resolutionAction")),
-            delegated=None
-            if delegated is None
-            else Delegated(
-                inspection=delegated.get("inspection"),
-                resolution_action=_path(delegated.get("resolutionAction")),
-                resources=ResourceLists.from_value(delegated["resources"]) if "resources" in delegated else None,
-            ),
+            delegated=None if delegated is None else Delegated.from_value(delegated),
             graph=value.get("graph"),
             entry=value.get("entry"),
             terminal_outcome=value.get("terminalOutcome"),
@@ -227,6 +231,11 @@ class Action:
             skill=_path(value.get("skill")),
             handler=value.get("handler"),
         )
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """The paths of its input and output schema, as far as it has them."""
+        return tuple(path for path in (self.input_schema, self.output_schema) if path is not None)
 
     def file_paths(self) -> tuple[tuple[str, str], ...]:
         """(role, path) of the files that the Action names, its Skill aside, in the order in which they are checked."""

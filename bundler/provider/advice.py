@@ -31,8 +31,7 @@ def unusable_skills(tree: Tree, provider: Provider) -> Iterator[Diagnostic]:
 
 def unusable_schemas(tree: Tree, provider: Provider) -> Iterator[Diagnostic]:
     """A warning for each input or output schema of an Action that no validator could use."""
-    named = (path for action in provider.actions.values() for path in (action.input_schema, action.output_schema))
-    for path in dict.fromkeys(path for path in named if path is not None):
+    for path in dict.fromkeys(path for action in provider.actions.values() for path in action.schemas):
         try:
             compile_schema(parse(tree.read(path, MAX_BYTES), path))
         except BundlerError as error:

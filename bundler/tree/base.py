@@ -50,7 +50,25 @@ def folders_of(paths: Iterable[str]) -> set[str]:
     return found
 
 
-class Reader(ABC):
+class _Held(ABC):
+    """What is closed at the end of a `with`."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what is held; nothing can be read afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Reader(_Held):
     """An open regular file: `size` and `executable` as of opening, `read` in chunks, each byte once."""
 
     __slots__ = ("executable", "path", "size")
@@ -61,10 +79,6 @@ class Reader(ABC):
     @abstractmethod
     def read(self, count: int = CHUNK) -> bytes:
         """At most `count` bytes; empty at the end of the file. Raises `file-read-failed`."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give back what the reader holds."""
 
     def chunks(self) -> Iterable[bytes]:
         """The rest of the file, which must not have been read before. A file smaller than a chunk is one read."""
@@ -95,16 +109,8 @@ class Reader(ABC):
                 raise too_large(self.path, limit)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class Tree(ABC):
+class Tree(_Held):
     """A root folder with files, read-only."""
 
     @abstractmethod
@@ -161,16 +167,8 @@ class Tree(ABC):
         with self.open(path) as reader:
             return reader.read_all(limit)
 
-    def close(self) -> None:  # noqa: B027 - most trees hold nothing
-        """Give back what the tree holds; it can't be used afterwards."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def close(self) -> None:
+        """Most trees hold nothing."""
 
 
 def not_a_file(path: str, what: str) -> BundlerError:
