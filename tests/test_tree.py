@@ -327,7 +327,7 @@ def test_memory_trees_answer_alike(memory: MemoryTree) -> None:
     assert list(memory.files("")) == ["e", "a/b", "a/c/d"]
     assert list(memory.files("a")) == ["a/b", "a/c/d"]
     assert list(memory.files("", lambda path: path == "a")) == ["e"]
-    assert [entry.path for entry in memory.entries()] == ["a", "a/c", "a/b", "a/c/d", "e"]
+    assert [entry.path for entry in memory.entries()] == ["a", "e", "a/b", "a/c", "a/c/d"]
     assert memory.open("e").executable
     for path in ("a", "x"):
         with pytest.raises(BundlerError) as raised:
