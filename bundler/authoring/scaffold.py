@@ -11,10 +11,9 @@ from pathlib import Path
 from ..data import data_folder
 from ..errors import BundlerError
 from ..protocol.emit import text
+from ..protocol.identifiers import is_id
 from ..protocol.schemas import SHAPES
 
-_ID = re.compile(r"[a-z0-9](?:[a-z0-9._/-]*[a-z0-9])?\Z")
-_MAX_ID = 160
 _TEMPLATE_ID = re.compile(r"^id: .*$", re.MULTILINE)
 MANIFEST = "provider.yaml"
 
@@ -25,7 +24,7 @@ def scaffold(folder: str | os.PathLike[str], provider_id: str) -> Path:
     Raises `id-invalid`, `provider-target-exists` where a file would be replaced, and `output-write-failed`.
     After an error nothing was added.
     """
-    if len(provider_id) > _MAX_ID or not _ID.match(provider_id):
+    if not is_id(provider_id):
         raise BundlerError("id-invalid", f"{provider_id!r} is no id of a Provider; expected {SHAPES['id']}")
     root = Path(os.path.abspath(os.fspath(folder)))
     made: list[Path] = []

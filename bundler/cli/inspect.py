@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -179,10 +178,7 @@ def _show_graph(graph: Graph) -> None:
 
 
 def _show_action(action: Action) -> None:
-    what = action.command or action.handler or action.skill
-    if what is None:
-        what = " ".join([str(action.runtime), str(action.entry), *map(shlex.quote, action.args)])
-    echo(f"  {action.effect:9} {action.runner:8} {action.id} (cwd {action.cwd}): {visible(what)}")
+    echo(f"  {action.effect:9} {action.runner:8} {action.id} (cwd {action.cwd}): {visible(action.invocation)}")
     named = [
         ("inputSchema", action.input_schema),
         ("outputSchema", action.output_schema),

@@ -233,6 +233,14 @@ class Action:
         )
 
     @property
+    def invocation(self) -> str:
+        """What it names to be run or read, on one line as far as its author wrote one, for people."""
+        import shlex
+
+        named = self.command or self.handler or self.skill
+        return named or " ".join([str(self.runtime), str(self.entry), *map(shlex.quote, self.args)])
+
+    @property
     def schemas(self) -> tuple[str, ...]:
         """The paths of its input and output schema, as far as it has them."""
         return tuple(path for path in (self.input_schema, self.output_schema) if path is not None)

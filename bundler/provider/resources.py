@@ -8,13 +8,12 @@ from typing import Any
 from ..errors import BundlerError
 from ..protocol import schemas
 from ..protocol.documents import Document, describe, front_matter, pointer_step
+from ..protocol.identifiers import is_id
 from ..protocol.model import Action, Resource
 from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, PROTOCOLS, STATIC_KINDS, conversion
 from ..protocol.schemas import SHAPES
 from .sources import Sources
 
-_ID = re.compile(r"[a-z0-9](?:[a-z0-9._/-]*[a-z0-9])?\Z")
-_MAX_ID = 160
 _SCHEMA_IDENTITY = re.compile(r"[a-z0-9][a-z0-9._/-]*/v[1-9][0-9]*\Z")
 _DESCRIPTOR_ENDINGS = (".yaml", ".yml", ".json")
 
@@ -73,7 +72,7 @@ def _markdown(sources: Sources, path: str) -> tuple[Document, Resource]:
         if not isinstance(item, str) or not item:
             found = f"is {describe(item)}" if key in value else "is missing"
             raise document.fault("resource-metadata-invalid", pointer_step(key), f"`{key}` {found}; a text is expected")
-    if len(value["id"]) > _MAX_ID or not _ID.match(value["id"]):
+    if not is_id(value["id"]):
         message = f"`id` is {describe(value['id'])}; expected {SHAPES['id']}"
         raise document.fault("resource-metadata-invalid", "/id", message)
     if value["kind"] not in STATIC_KINDS:

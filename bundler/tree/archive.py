@@ -61,7 +61,7 @@ _KINDS = {
 
 
 class Member(NamedTuple):
-    """A file of an archive: its sizes in bytes, and where its compressed bytes begin."""
+    """A file of an archive: its sizes in bytes, where its compressed bytes begin, its mode (0 if none is said)."""
 
     path: str
     method: int
@@ -69,7 +69,11 @@ class Member(NamedTuple):
     compressed: int
     size: int
     offset: int
-    executable: bool
+    mode: int
+
+    @property
+    def executable(self) -> bool:
+        return self.mode & 0o111 != 0
 
 
 class Archive:
@@ -214,10 +218,10 @@ class Archive:
             raise self._limit(f"it has {size:,} bytes; {MAX_SIZE:,} is the most", path)
         if size > FREE_SIZE + MAX_RATIO * compressed:
             raise self._limit(f"its {compressed:,} bytes become {size:,}: more than {MAX_RATIO} times as many", path)
-        executable = self._executable(path, header.attributes)
+        mode = self._mode(path, header.attributes)
         if not path.endswith("/"):
             # Where its bytes begin is known when the local header was read.
-            return header, Member(path, header.method, header.crc, compressed, size, -1, executable)
+            return header, Member(path, header.method, header.crc, compressed, size, -1, mode)
         if size or compressed or header.crc:
             raise self.invalid("it is a folder, and has content", path)
         if path[:-1] in self.folders:
@@ -283,8 +287,8 @@ class Archive:
         if header.system not in _SYSTEMS:
             raise self.invalid(f"its attributes are of system {header.system}, which is not known", path)
 
-    def _executable(self, path: str, attributes: int) -> bool:
-        """Whether it has an executable bit; refused if it is no plain file, or for a folder's name no folder."""
+    def _mode(self, path: str, attributes: int) -> int:
+        """Its mode; refused if it is no plain file, or for a folder's name no folder."""
         mode, folder = attributes >> 16, path.endswith("/")
         kind = stat.S_IFMT(mode)
         if kind in _KINDS:
@@ -293,7 +297,7 @@ class Archive:
             raise self.invalid("its attributes say that it is something else than its name does", path)
         if mode & 0o7000:
             raise self.invalid("it sets the user, the group or the sticky bit", path)
-        return bool(mode & 0o111)
+        return mode
 
     # --- all of them together -------------------------------------------------------------------------
 
