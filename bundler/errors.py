@@ -106,13 +106,25 @@ CODES: Mapping[str, str | None] = {
     "wheel-version-unmappable": "use X.Y.Z or X.Y.Z-alpha.N, -beta.N, -rc.N (N from 1), or give `version` in [tool.agent-bundler]",
     "wheel-build-failed": "correct what hatchling names; [tool.agent-bundler] of the pyproject.toml is where it comes from",
     "wheel-source-changed": "run the command again while nothing changes the Provider",
+    # installed Providers
+    "provider-not-installed": "install the Provider's distribution for this Python; `agent-bundler list` shows what is installed",
+    "installed-broken": "uninstall the distribution and install it again",
+    "installed-editable": "install it without --editable: a host uses what was built and can be verified",
+    "installed-zipped": "install the wheel with pip or uv, and take the file off the path",
+    "installed-shadowed": "uninstall one of the two",
+    "installed-provider-duplicate": "uninstall all but the distribution that you trust, then verify that one again",
+    "installed-path-shared": "uninstall all but the distribution that you trust, then install that one again",
+    "installed-stray": "find out where it comes from, then remove it",
+    # verification records
+    "records-folder-unsafe": "name a folder of your own that only you can write to, such as ~/.cache/agent-bundler/records",
+    "record-not-kept": "free space or mend the permissions of the folder; until then every start verifies in full",
     # Skills and registries
     "skill-binding-missing": "give the Skill's front matter `metadata` with agent-graph, agent-graph.graph and agent-graph.entry",
     "skill-locator-invalid": "write `path:RELATIVE-PATH` or `provider:ID`",
     "skill-locator-absolute": "write the path relative to the SKILL.md",
     "skill-graph-missing": "name a Graph of the Provider",
     "skill-entry-missing": "name an entrypoint of that Graph",
-    "provider-unresolved": "give a registry that names the Provider (--registry FILE)",
+    "provider-unresolved": "install the Provider, or give a registry that names it (--registry FILE)",
     "provider-id-mismatch": "correct the registry: the manifest it names belongs to another Provider",
     "registry-invalid": 'write {"providers": {"PROVIDER-ID": "path/to/provider.yaml"}}',
     # commands

@@ -44,7 +44,7 @@ def codes_used() -> dict[str, list[str]]:
                 continue
             function = node.func
             name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-            if name not in ("BundlerError", "fault", "Diagnostic"):
+            if name not in ("BundlerError", "fault", "_fault", "Diagnostic", "_finding"):
                 continue
             given = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "code")]
             for argument in given:

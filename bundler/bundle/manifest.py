@@ -115,13 +115,14 @@ def catalogs(provider: Provider, files: Mapping[str, str]) -> dict[str, tuple[Ca
     }
 
 
-def read(data: bytes, path: str = MANIFEST_NAME) -> tuple[BundleManifest, Document]:
-    """The manifest in bytes, and its document. Its digest is not checked here.
+def read(data: bytes, path: str = MANIFEST_NAME, *, judge: bool = True) -> tuple[BundleManifest, Document]:
+    """The manifest in bytes, and its document. Its digest is not checked here; without `judge` neither is its schema.
 
     Raises `parse-failed` and `schema-invalid`. A path that is listed twice is kept once: the document shows it.
     """
     document = parse_json(data, path, max_values=MAX_MANIFEST_VALUES)
-    schemas.check(document, "bundle")
+    if judge:
+        schemas.check(document, "bundle")
     value: dict[str, Any] = document.value
 
     def entries(name: str) -> tuple[CatalogEntry, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +24,8 @@ from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, PROVIDER_NAME
 
 if TYPE_CHECKING:
     from .verify import VerifiedBundle
+
+    Verify = Callable[[DirectoryTree], VerifiedBundle]
 
 # How often a bundle is read again that is replaced meanwhile.
 _TRIES = 5
@@ -53,15 +55,18 @@ class Opened:
 
 
 @contextmanager
-def open_path(path: str | os.PathLike[str] = PROVIDER_NAME) -> Iterator[Opened]:
-    """The Provider at a path; its tree is open inside the block. Raises what loading or verifying raises."""
+def open_path(path: str | os.PathLike[str] = PROVIDER_NAME, verify: Verify | None = None) -> Iterator[Opened]:
+    """The Provider at a path; its tree is open inside the block. Raises what loading or verifying raises.
+
+    `verify` is what verifies a bundle, if it is not `verify_bundle`.
+    """
     place = os.path.abspath(os.fspath(path))
     recover_missing(place)
     root, name = (place, None) if os.path.isdir(place) else (os.path.dirname(place), os.path.basename(place))
     with ExitStack() as stack:
         tree = stack.enter_context(DirectoryTree(root))
         if _is_bundle(tree, name):
-            bundle = stack.enter_context(open_bundle(root))
+            bundle = stack.enter_context(open_bundle(root, verify))
             yield Opened(
                 root=root,
                 tree=bundle.tree,
@@ -84,25 +89,26 @@ def open_path(path: str | os.PathLike[str] = PROVIDER_NAME) -> Iterator[Opened]:
 
 
 @contextmanager
-def open_bundle(folder: str) -> Iterator[VerifiedBundle]:
+def open_bundle(folder: str, verify: Verify | None = None) -> Iterator[VerifiedBundle]:
     """The verified bundle in a folder; its tree is open inside the block. Raises what verifying raises.
 
     A bundle that a build replaces while it is read is read again.
     """
     from .verify import verify_bundle
 
+    verify = verify or verify_bundle
     with ExitStack() as stack:
         for _ in range(_TRIES):
             tree = stack.enter_context(DirectoryTree(folder))
             try:
-                bundle = verify_bundle(tree)
+                bundle = verify(tree)
                 break
             except BundlerError:
                 if not tree.replaced:
                     raise
         else:
             tree = stack.enter_context(DirectoryTree(folder))
-            bundle = verify_bundle(tree)
+            bundle = verify(tree)
         yield bundle
 
 

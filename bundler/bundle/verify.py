@@ -132,6 +132,42 @@ def _verify(tree: Tree, data: bytes) -> VerifiedBundle:
     return _verified(tree=listed, manifest=manifest, provider=provider, closure=closure, warnings=tuple(warnings))
 
 
+def recall_bundle(tree: Tree, fingerprint: str, warnings: tuple[Diagnostic, ...]) -> VerifiedBundle | None:
+    """The bundle of a tree that was verified when it had this fingerprint; None if it has another one now.
+
+    Only for fingerprints that `fingerprint_of` gave of a verified bundle, from where nobody else can have put them.
+    Schemas and rules are passed over; every byte is read. Raises what reading raises.
+    """
+    from .fingerprint import fingerprint_tree
+
+    kept: dict[str, tuple[bytes, bool]] = {}
+    if fingerprint_tree(tree, kept, room=MAX_KEPT_BYTES) != fingerprint:
+        return None
+    data = kept.pop(MANIFEST_NAME, None)
+    manifest, _ = bundle_manifest.read(data[0] if data else tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES), judge=False)
+    listed = ListedTree(tree, manifest.files)
+    listed.kept = kept
+    provider = load_provider(listed, manifest.provider_manifest, judge=False)
+    closure = find_closure(provider)
+    listed.kept = {}
+    return _verified(tree=listed, manifest=manifest, provider=provider, closure=closure, warnings=warnings)
+
+
+def fingerprint_of(bundle: VerifiedBundle) -> str | None:
+    """The fingerprint of the verified content; None if something else lies there by now. Raises what reading raises."""
+    from .fingerprint import fingerprint_tree
+
+    tree = bundle.tree
+    files = {entry.path for entry in tree.entries() if entry.kind == "file"}
+    if files != {*bundle.manifest.files, MANIFEST_NAME}:
+        return None
+    kept: dict[str, tuple[bytes, bool]] = {}
+    # Read through the listed tree: content that is not what was verified is refused.
+    fingerprint = fingerprint_tree(tree, kept, room=0, keep=(MANIFEST_NAME,))
+    same = MANIFEST_NAME in kept and bundle_manifest.read(kept[MANIFEST_NAME][0])[0] == bundle.manifest
+    return fingerprint if same else None
+
+
 def _verified(**members: object) -> VerifiedBundle:
     bundle = object.__new__(VerifiedBundle)
     for name, value in members.items():

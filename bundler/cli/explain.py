@@ -12,7 +12,7 @@ from .options import command as make_command
 from .output import echo, print_json, warn
 
 if TYPE_CHECKING:
-    from ..bundle.open import Opened
+    from ..runtime.open import OpenedProvider
 
 
 @make_command("explain", epilog="Example: agent-bundler explain scripts/check.py -m my-provider")
@@ -41,7 +41,7 @@ def command(options: GlobalOptions, path: str) -> None:
         echo(f"  {reason}")
 
 
-def _inside(opened: Opened, path: str) -> str:
+def _inside(opened: OpenedProvider, path: str) -> str:
     from ..paths import normalize
 
     root = os.path.realpath(opened.root)
@@ -53,7 +53,7 @@ def _inside(opened: Opened, path: str) -> str:
     return normalize(path.replace(os.sep, "/"))
 
 
-def _why_not(opened: Opened, name: str) -> str:
+def _why_not(opened: OpenedProvider, name: str) -> str:
     from ..errors import BundlerError
     from ..provider.closure import not_carried
 

@@ -11,8 +11,8 @@ from .options import GlobalOptions, add_global_options, subcommand
 from .output import echo, plural, print_json, size_text, visible, warn
 
 if TYPE_CHECKING:
-    from ..bundle.open import Opened
     from ..protocol.model import Action, Check, Graph
+    from ..runtime.open import OpenedProvider
 
 
 @click.group("inspect", epilog="Example: agent-bundler inspect files -m my-provider")
@@ -101,12 +101,10 @@ def files(options: GlobalOptions) -> None:
 @click.argument("file", metavar="SKILL.md")
 def skill(options: GlobalOptions, file: str) -> None:
     """What a SKILL.md is bound to: the Provider, its Graph and its Entry."""
-    from ..bundle.open import open_path
     from ..provider.inspection import inspect_provider
-    from ..provider.skills import read_binding
 
-    binding = read_binding(file, options.registry)
-    with open_path(binding.manifest_path) as opened:
+    binding = options.binding(file)
+    with options.open_bound(binding) as opened:
         warn(options, opened.warnings)
         binding.check(opened.provider)
         result = {
@@ -127,9 +125,10 @@ def skill(options: GlobalOptions, file: str) -> None:
         echo(f"{label:9} {value}")
 
 
-def _show_provider(opened: Opened, result: dict[str, Any]) -> None:
+def _show_provider(opened: OpenedProvider, result: dict[str, Any]) -> None:
     provider = opened.provider
-    state = "a source" if opened.bundle is None else f"a bundle, consistent, not trusted: {opened.bundle.digest}"
+    what = {"bundle": "a bundle", "wheel": "a wheel", "installed": "installed"}.get(opened.kind, "a source")
+    state = what if opened.bundle is None else f"{what}, consistent, not trusted: {opened.bundle.digest}"
     echo(f"{provider.id} {provider.version}: {state}\n{opened.manifest_path}")
     for graph in result["graphs"]:
         _show_graph(provider.graphs[graph["id"]])

@@ -12,8 +12,9 @@ import click
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from ..bundle.open import Opened
     from ..errors import Diagnostic
+    from ..provider.skills import Binding
+    from ..runtime.open import OpenedProvider
 
 _DEFAULT_MANIFEST = "provider.yaml"
 
@@ -33,29 +34,43 @@ class GlobalOptions:
     def json(self) -> bool:
         return self.format == "json"
 
-    def open(self) -> AbstractContextManager[Opened]:
-        """The Provider that was named: by its manifest, or by a Skill that is bound to it."""
-        from ..bundle.open import open_path
+    def open(self) -> AbstractContextManager[OpenedProvider]:
+        """The Provider that was named: by its place, as an installed one, or by a Skill that is bound to it."""
+        from ..runtime.open import open_provider
 
         if self.skill is None:
-            return open_path(self.manifest or _DEFAULT_MANIFEST)
+            return open_provider(self.manifest or _DEFAULT_MANIFEST)
         from ..errors import BundlerError
-        from ..provider.skills import read_binding
 
-        binding = read_binding(self.skill, self.registry)
-        if self.manifest is not None and not _same(self.manifest, binding.manifest_path):
+        binding = self.binding(self.skill)
+        if self.manifest is not None and not _same(self.manifest, binding):
             raise BundlerError(
                 "option-invalid",
                 f"--manifest names {self.manifest}, the Skill {self.skill} is bound to {binding.manifest_path}",
                 hint="give one of --manifest and --skill",
             )
-        return open_path(binding.manifest_path)
+        return self.open_bound(binding)
+
+    def open_bound(self, binding: Binding) -> AbstractContextManager[OpenedProvider]:
+        """The Provider that a Skill is bound to."""
+        from ..runtime.open import SCHEME, open_provider
+
+        return open_provider(f"{SCHEME}{binding.provider_id}" if binding.is_found else binding.manifest_path)
+
+    def binding(self, skill: str) -> Binding:
+        """What a SKILL.md is bound to; a Provider's id means the registry's, or else the installed one."""
+        from ..provider.skills import read_binding
+        from ..runtime.open import find_manifest
+
+        return read_binding(skill, self.registry, find_manifest)
 
 
-def _same(first: str, second: str) -> bool:
+def _same(manifest: str, binding: Binding) -> bool:
     import os
 
-    return os.path.realpath(first) == os.path.realpath(second)
+    if manifest == f"provider:{binding.provider_id}":
+        return binding.is_found
+    return os.path.realpath(manifest) == os.path.realpath(binding.manifest_path)
 
 
 _PARAMETERS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
@@ -63,7 +78,7 @@ _PARAMETERS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         ("-m", "--manifest"),
         {
             "metavar": "PATH",
-            "help": "Provider: a folder, a manifest file, or a bundle's manifest.json.  [default: provider.yaml]",
+            "help": "Provider: a folder, a manifest file, a bundle, a wheel file, or provider:ID for an installed one.  [default: provider.yaml]",
         },
     ),
     (("--skill",), {"metavar": "SKILL.md", "help": "Provider: the one that this Skill is bound to."}),

@@ -16,7 +16,6 @@ from types import MappingProxyType
 
 from ..errors import BundlerError, Diagnostic
 from ..paths import junk, normalize
-from ..protocol import schemas
 from ..protocol.canonical import Json
 from ..protocol.documents import Document
 from ..protocol.model import Action, Catalog, Graph, Node, Provider, Resource, SkillFolder
@@ -27,19 +26,24 @@ from .sources import Sources
 
 
 def load_provider(
-    tree: Tree, manifest: str = "provider.yaml", *, warn: Callable[[Diagnostic], object] = lambda warning: None
+    tree: Tree,
+    manifest: str = "provider.yaml",
+    *,
+    warn: Callable[[Diagnostic], object] = lambda warning: None,
+    judge: bool = True,
 ) -> Provider:
     """The Provider whose manifest lies at `manifest` in the tree (specification: "Provider and Skill binding").
 
     `warn` is called for what is no fault but worth a word (`compatibility-unsupported`). Raises
-    `BundlerError` with every fault that could be found. Nothing is executed, nothing fetched.
+    `BundlerError` with every fault that could be found. Nothing is executed, nothing fetched. Without `judge`
+    schemas and rules are passed over: for content that is known to have satisfied them.
     """
-    return _Loader(tree, warn).load(normalize(manifest))
+    return _Loader(tree, warn, judge).load(normalize(manifest))
 
 
 class _Loader:
-    def __init__(self, tree: Tree, warn: Callable[[Diagnostic], object]) -> None:
-        self._sources = Sources(tree)
+    def __init__(self, tree: Tree, warn: Callable[[Diagnostic], object], judge: bool) -> None:
+        self._sources = Sources(tree, judge)
         self._warn = warn
         # By path; None for what is broken and was reported.
         self._actions: dict[str, Action | None] = {}
@@ -64,16 +68,8 @@ class _Loader:
             document = self._graph_documents[graph.id]
             for index, node in enumerate(graph.nodes):
                 self._node(node, document, f"/nodes/{index}")
-        # 5. recursion
-        recursion = recursion_fault(self._graphs, self._graph_documents)
-        if recursion is not None:
-            self._sources.note(recursion)
-        # 6. reason codes
-        if isinstance(catalog, Catalog):
-            for graph in self._graphs.values():
-                self._sources.faults.extend(
-                    reason_code_faults(graph, self._graph_documents[graph.id], catalog, self._sources.suggestions)
-                )
+        if self._sources.judge:
+            self._judge_graphs(catalog)
         # 7. materializers
         for resource in list(self._resources.values()):
             if resource is not None and resource.materializer is not None:
@@ -96,6 +92,18 @@ class _Loader:
             executable=frozenset(self._sources.executable),
         )
 
+    def _judge_graphs(self, catalog: Catalog | None) -> None:
+        # 5. recursion
+        recursion = recursion_fault(self._graphs, self._graph_documents)
+        if recursion is not None:
+            self._sources.note(recursion)
+        # 6. reason codes
+        if isinstance(catalog, Catalog):
+            for graph in self._graphs.values():
+                self._sources.faults.extend(
+                    reason_code_faults(graph, self._graph_documents[graph.id], catalog, self._sources.suggestions)
+                )
+
     # --- the manifest and the Code Catalog ------------------------------------------------------------
 
     def _manifest(self, path: str) -> Document:
@@ -114,8 +122,9 @@ class _Loader:
                 hint="name a Provider with -m: its folder, which holds provider.yaml, or its manifest file",
             ) from None
         with self._sources.collecting():
-            schemas.check(manifest, "provider")
-            self._compatibility(manifest)
+            self._sources.check(manifest, "provider")
+            if self._sources.judge:
+                self._compatibility(manifest)
         value = manifest.value
         if self._sources.faults and (not isinstance(value, dict) or value.get("schema") != "agent-graph.provider.v1"):
             raise BundlerError.of(self._sources.faults)  # something else: what it names is nobody's
@@ -187,7 +196,8 @@ class _Loader:
             self._graphs_unknown = True  # it may be the one that a node enters
             return
         graph = Graph.from_value(path, document.value)
-        self._sources.faults.extend(graph_faults(graph, document, self._sources.suggestions))
+        if self._sources.judge:
+            self._sources.faults.extend(graph_faults(graph, document, self._sources.suggestions))
         first = self._graphs.setdefault(graph.id, graph)
         if first is graph:
             self._graph_documents[graph.id] = document
@@ -331,7 +341,7 @@ class _Loader:
     def _materializer(self, resource: Resource, path: str) -> None:
         descriptor = self._sources.document(resource.path)
         action = self._action(path, descriptor, "/materializer")
-        if action is not None:
+        if action is not None and self._sources.judge:
             check_materializer(self._sources, resource, action, descriptor)
 
 

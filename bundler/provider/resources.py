@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from ..errors import BundlerError
-from ..protocol import schemas
 from ..protocol.documents import Document, describe, front_matter, pointer_step
 from ..protocol.identifiers import is_id
 from ..protocol.model import Action, Resource
@@ -56,7 +55,7 @@ def _descriptor(sources: Sources, path: str) -> tuple[Document, Resource]:
     if protocol is None:
         message = f"the descriptor protocol {schema} is not supported"
         raise document.fault("resource-protocol-unsupported", "/schema", message, hint=conversion(schema))
-    schemas.check(document, "resource")
+    sources.check(document, "resource")
     resource = Resource.from_descriptor(path, document.value, protocol)
     if resource.content is not None:
         sources.require(resource.content, document, "/path")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,18 @@ from ..protocol.documents import MAX_BYTES, describe, front_matter, parse
 from ..protocol.model import Provider
 from ..tree import DirectoryTree
 
+#: A Provider's id → the path of its manifest, None where the host does not have it.
+Find = Callable[[str], str | None]
+
 _KEYS = ("agent-graph", "agent-graph.graph", "agent-graph.entry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """What a SKILL.md declares, with its locator resolved to a manifest on disk."""
+    """What a SKILL.md declares, with its locator resolved to a manifest on disk.
+
+    `is_found` says that the host has the Provider, and no registry named its place.
+    """
 
     skill_path: str
     locator: str
@@ -26,6 +33,7 @@ class Binding:
     entry: str
     manifest_path: str
     provider_id: str | None
+    is_found: bool = False
 
     def to_json(self, provider: Provider) -> dict[str, Json]:
         """`agent-graph.skill-binding.v1`."""
@@ -62,8 +70,14 @@ class Binding:
             )
 
 
-def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str] | None = None) -> Binding:
-    """The binding of a SKILL.md on disk; `registry` is needed for a `provider:` locator.
+def read_binding(
+    skill: str | os.PathLike[str],
+    registry: str | os.PathLike[str] | None = None,
+    find: Find = lambda provider_id: None,
+) -> Binding:
+    """The binding of a SKILL.md on disk. A `provider:` locator is looked up in the registry, then with `find`.
+
+    `find` gives the path of the manifest of a Provider that the host has, by its id.
 
     Raises the `frontmatter-…`, `skill-…`, `registry-invalid` and `provider-unresolved` errors. Whether
     the Graph and Entry exist is for `Binding.check`, once the Provider is loaded.
@@ -73,6 +87,7 @@ def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str]
     locator: str = values[0]
     scheme, _, target = locator.partition(":")
     provider_id = None
+    is_found = False
     if scheme == "path" and target and "\0" not in target:
         if os.path.isabs(target) or target[1:2] == ":":
             raise BundlerError(
@@ -81,7 +96,11 @@ def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str]
         manifest = os.path.normpath(os.path.join(os.path.dirname(path), target))
     elif scheme == "provider" and target:
         provider_id = target
-        manifest = _registered(target, registry, path)
+        registered = _registered(target, registry)
+        manifest = registered or find(target) or ""
+        if not manifest:
+            raise _unresolved(target, registry, path)
+        is_found = registered is None
     else:
         raise BundlerError(
             "skill-locator-invalid",
@@ -95,6 +114,7 @@ def read_binding(skill: str | os.PathLike[str], registry: str | os.PathLike[str]
         entry=values[2],
         manifest_path=manifest,
         provider_id=provider_id,
+        is_found=is_found,
     )
 
 
@@ -114,11 +134,9 @@ def _declared(path: str) -> tuple[str, str, str]:
     return declared["agent-graph"], declared["agent-graph.graph"], declared["agent-graph.entry"]
 
 
-def _registered(provider_id: str, registry: str | os.PathLike[str] | None, skill: str) -> str:
+def _registered(provider_id: str, registry: str | os.PathLike[str] | None) -> str | None:
     if registry is None:
-        raise BundlerError(
-            "provider-unresolved", f"{skill} names the Provider `{provider_id}`, and no registry was given", path=skill
-        )
+        return None
     file = Path(os.path.abspath(os.fspath(registry)))
     try:
         with DirectoryTree(file.parent) as tree:
@@ -135,10 +153,13 @@ def _registered(provider_id: str, registry: str | os.PathLike[str] | None, skill
             path=str(file),
         )
     manifest = providers.get(provider_id)
-    if manifest is None:
-        raise BundlerError(
-            "provider-unresolved",
-            f"the registry {file} does not name the Provider `{provider_id}`; it names: {', '.join(providers) or 'none'}",
-            path=str(file),
-        )
-    return os.path.normpath(os.path.join(file.parent, manifest))
+    return None if manifest is None else os.path.normpath(os.path.join(file.parent, manifest))
+
+
+def _unresolved(provider_id: str, registry: str | os.PathLike[str] | None, skill: str) -> BundlerError:
+    where = "no registry was given" if registry is None else f"the registry {os.fspath(registry)} does not name it"
+    return BundlerError(
+        "provider-unresolved",
+        f"{skill} names the Provider `{provider_id}`; {where}, and it is not installed",
+        path=skill if registry is None else os.path.abspath(os.fspath(registry)),
+    )

@@ -15,10 +15,14 @@ _FILE_CODES = frozenset(("file-missing", "file-read-failed", "path-symlink-outsi
 
 
 class Sources:
-    """A tree that is being loaded: what was read of it, and the faults found so far, in order."""
+    """A tree that is being loaded: what was read of it, and the faults found so far, in order.
 
-    def __init__(self, tree: Tree) -> None:
+    Without `judge` its content has passed every rule before, and is read only.
+    """
+
+    def __init__(self, tree: Tree, judge: bool = True) -> None:
         self.tree = tree
+        self.judge = judge
         self.faults: list[BundlerError] = []
         self.suggestions = Suggestions()
         #: The bytes of what was parsed, and which of those files are executable.
@@ -57,8 +61,13 @@ class Sources:
         """The parsed file; with a schema's name, it satisfies that schema."""
         document = parse(self.read(path), path)
         if schema is not None:
-            schemas.check(document, schema)
+            self.check(document, schema)
         return document
+
+    def check(self, document: Document, schema: str) -> None:
+        """Raises `schema-invalid`; nothing where the content was judged before."""
+        if self.judge:
+            schemas.check(document, schema)
 
     def require(self, path: str, named_in: Document, pointer: str) -> bool:
         """Whether a file that is only carried is a regular file inside the root; a fault if not."""

@@ -118,15 +118,15 @@ class Archive:
 
     def invalid(self, what: str, path: str | None = None) -> BundlerError:
         """`archive-invalid`, for one entry or the whole file."""
-        return self._refusal("archive-invalid", what, path)
+        return self._fault("archive-invalid", what, path)
 
-    def _refusal(self, code: str, what: str, path: str | None) -> BundlerError:
+    def _fault(self, code: str, what: str, path: str | None) -> BundlerError:
         name = None if path is None else printable(path)
         shown = "" if name is None else f" `{name if len(name) <= 200 else name[:200] + '…'}`:"
         return BundlerError(code, f"{self.file}:{shown} {what}", path=name or self.file)
 
     def _limit(self, what: str, path: str | None = None) -> BundlerError:
-        return self._refusal("archive-limit-exceeded", what, path)
+        return self._fault("archive-limit-exceeded", what, path)
 
     # --- the end of the file --------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class Archive:
         try:
             path = raw.decode("utf-8" if flags & _UTF_8 else "ascii")
         except UnicodeDecodeError:
-            raise self._refusal(
+            raise self._fault(
                 "archive-path-invalid",
                 "its name is not valid UTF-8, or is not marked as such",
                 raw.decode(errors="backslashreplace"),
@@ -254,7 +254,7 @@ class Archive:
         elif "" in parts or "." in parts:
             why = "its name is not in normal form" if path else "it has no name"
         if why is not None:
-            raise self._refusal("archive-path-invalid", why, path)
+            raise self._fault("archive-path-invalid", why, path)
         return path
 
     def _extended(self, header: _Header, extra: bytes, path: str) -> _Header:

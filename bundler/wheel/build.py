@@ -28,7 +28,8 @@ from ..paths import to_system
 from ..tree import Tree
 from .check import open_wheel
 from .identity import WheelIdentity, identify
-from .metadata import LICENSE_FOLDER, SBOM_FOLDER, project, summary
+from .metadata import LICENSE_FOLDER, project, summary
+from .sbom import FOLDER as SBOM_FOLDER
 from .sbom import NAME as SBOM_NAME
 from .sbom import sbom
 from .settings import Settings, read_settings

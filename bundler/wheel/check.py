@@ -26,8 +26,8 @@ from ..paths import printable
 from ..tree import Archive, ZipTree
 from . import sbom
 from .distinfo import Metadata, Row, check_wheel_file, mismatch, read_entry_points, read_metadata, read_record
-from .identity import TAG, WheelIdentity, deviations
-from .metadata import LICENSE_FOLDER, SBOM_FOLDER
+from .identity import TAG, WheelIdentity, identity_of
+from .metadata import LICENSE_FOLDER
 from .naming import NAMESPACE, module_name
 
 _INFO_FILES = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
@@ -87,7 +87,7 @@ def _verify(archive: Archive) -> VerifiedWheel:
     # 9. RECORD's hashes
     faults.extend(_bounded(_hash_faults(tree, rows, bundle, identity, f"{info}/RECORD")))
     # 10. the Provider's names
-    identity = _identity(bundle, metadata)
+    identity = identity_of(bundle.provider, metadata)
     if bundle.provider.id != entry.id:
         faults.append(
             BundlerError(
@@ -97,7 +97,7 @@ def _verify(archive: Archive) -> VerifiedWheel:
             )
         )
     else:
-        faults.extend(_sbom_faults(tree, info, identity, bundle))
+        faults.extend(sbom.faults(tree, info, identity, bundle.digest))
     if faults:
         raise BundlerError.of(faults)
     return VerifiedWheel(
@@ -165,7 +165,7 @@ def _check_places(archive: Archive, identity: WheelIdentity) -> None:
 def belongs_in_info(name: str) -> bool:
     """Whether a file of that name in a .dist-info folder is one that a Provider's wheel has."""
     folder = name.partition("/")[0]
-    return name in _INFO_FILES or (folder in (SBOM_FOLDER, LICENSE_FOLDER) and "/" in name)
+    return name in _INFO_FILES or (folder in (sbom.FOLDER, LICENSE_FOLDER) and "/" in name)
 
 
 def _foreign(path: str) -> BundlerError:
@@ -212,25 +212,6 @@ def _hash_faults(
         actual = verified[path] if path in verified else digest_of_file(tree, path)
         if actual != row.digest:
             yield mismatch(record, f"`{printable(path)}` has the digest {actual} and is recorded with {row.digest}")
-
-
-def _identity(bundle: VerifiedBundle, metadata: Metadata) -> WheelIdentity:
-    provider = bundle.provider
-    return WheelIdentity(
-        provider_id=provider.id,
-        provider_version=provider.version,
-        distribution=metadata.name,
-        version=metadata.version,
-        declared=deviations(provider.id, provider.version, metadata.name, metadata.version),
-    )
-
-
-def _sbom_faults(tree: ZipTree, info: str, identity: WheelIdentity, bundle: VerifiedBundle) -> Iterator[BundlerError]:
-    path = f"{info}/{SBOM_FOLDER}/{sbom.NAME}"
-    try:
-        sbom.check(tree.read(path, sbom.MAX_BYTES), path, identity, bundle.digest)
-    except BundlerError as error:
-        yield error
 
 
 def _bounded(faults: Iterator[BundlerError]) -> Iterator[BundlerError]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..errors import BundlerError
+from ..protocol.model import Provider
+from .distinfo import Metadata
 from .naming import NAMESPACE, distribution_name, module_name, python_version
 from .settings import Settings, check_distribution
 
@@ -66,10 +69,19 @@ def identify(provider_id: str, provider_version: str, settings: Settings) -> Whe
     )
 
 
+def identity_of(provider: Provider, metadata: Metadata) -> WheelIdentity:
+    """The names that a wheel or an installed distribution has."""
+    return WheelIdentity(
+        provider_id=provider.id,
+        provider_version=provider.version,
+        distribution=metadata.name,
+        version=metadata.version,
+        declared=deviations(provider.id, provider.version, metadata.name, metadata.version),
+    )
+
+
 def deviations(provider_id: str, provider_version: str, distribution: str, version: str) -> tuple[str, ...]:
     """Which of `distribution` and `version` are not those that follow from the Provider."""
-    from ..errors import BundlerError
-
     found = [] if distribution == distribution_name(provider_id) else ["distribution"]
     try:
         same = version == python_version(provider_version)

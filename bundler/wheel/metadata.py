@@ -10,13 +10,14 @@ from ..protocol.canonical import collation_key
 from ..protocol.model import Action, Graph, Provider
 from .identity import WheelIdentity
 from .naming import GROUP
+from .sbom import FOLDER as SBOM_FOLDER
 from .sbom import NAME as SBOM_NAME
 from .settings import Settings
 
 #: The longest Summary that indexes take.
 MAX_SUMMARY = 512
 METADATA_VERSION = "2.4"
-SBOM_FOLDER, LICENSE_FOLDER = "sboms", "licenses"
+LICENSE_FOLDER = "licenses"
 
 _CLASSIFIERS = (
     "Intended Audience :: Developers",

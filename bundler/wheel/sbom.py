@@ -7,14 +7,16 @@ clock in it and no random serial: the same bundle under the same names gives the
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import BundlerError
 from ..protocol.documents import parse_json
+from ..tree import Tree
 from .identity import WheelIdentity
 
-#: Its name in the folder `sboms` of a wheel's .dist-info.
-NAME = "bundle.cdx.json"
+#: Its place in a wheel's .dist-info folder.
+FOLDER, NAME = "sboms", "bundle.cdx.json"
 #: The largest that is read, in bytes.
 MAX_BYTES = 4 * 1024 * 1024
 _PROPERTY = "agent-graph:"
@@ -57,6 +59,15 @@ def _said(identity: WheelIdentity, digest: str) -> list[tuple[str, str]]:
         ("module", identity.module),
         *(("declared", name) for name in identity.declared),
     ]
+
+
+def faults(tree: Tree, info: str, identity: WheelIdentity, digest: str) -> Iterator[BundlerError]:
+    """What is wrong with the document in a .dist-info folder: missing, broken, or of something else."""
+    path = f"{info}/{FOLDER}/{NAME}"
+    try:
+        check(tree.read(path, MAX_BYTES), path, identity, digest)
+    except BundlerError as error:
+        yield error
 
 
 def check(data: bytes, path: str, identity: WheelIdentity, digest: str) -> None:

@@ -45,8 +45,8 @@ class Settings:
     files: tuple[str, ...] = ()
 
 
-def read_settings(tree: Tree, path: str = FILE) -> Settings:
-    """The settings in a tree; the defaults where there is no such file, or no such table in it.
+def read_settings(tree: Tree, path: str = FILE, *, must_exist: bool = False) -> Settings:
+    """The settings in a tree; the defaults where there is no such file (unless it must exist), or no such table in it.
 
     Raises `wheel-settings-invalid` with every fault, and what reading raises.
     """
@@ -55,7 +55,7 @@ def read_settings(tree: Tree, path: str = FILE) -> Settings:
     try:
         data = tree.read(path, MAX_BYTES)
     except BundlerError as error:
-        if error.code != "file-missing" or path.rpartition("/")[2] in tree.names(path.rpartition("/")[0]):
+        if must_exist or error.code != "file-missing" or path in tree.names(""):
             raise  # something lies there that is no file
         return _with_licenses(tree, Settings(), {})
     try:

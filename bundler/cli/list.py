@@ -1,0 +1,67 @@
+"""`agent-bundler list`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import GlobalOptions
+from .options import command as make_command
+from .output import echo, print_json
+
+if TYPE_CHECKING:
+    from ..wheel.installed import InstalledProvider
+
+path_option = click.option(
+    "--path",
+    "path",
+    multiple=True,
+    metavar="DIR",
+    help="Look in this folder, such as a site-packages or what `pip install --target` wrote; may be repeated."
+    "  [default: where this Python finds what is installed]",
+)
+
+
+@make_command("list", epilog="Example: agent-bundler list --path venv/lib/python3.12/site-packages")
+@path_option
+def command(options: GlobalOptions, path: tuple[str, ...]) -> None:
+    """List the Providers that are installed, and those whose install is broken.
+
+    Their metadata is read and nothing is imported or verified: `verify --installed` does that. Of several installs of
+    one distribution the first on the path is used.
+    """
+    from ..wheel.installed import list_installed
+
+    found = list_installed(path or None)
+    if options.json:
+        print_json({"providers": [_as_json(each) for each in found]})
+        return
+    if not found:
+        echo("no Provider is installed" + (f" in {', '.join(path)}" if path else ""))
+    for each in found:
+        echo(f"{each.id}: {each.distribution} {each.version} in {each.location}")
+        if each.problem is not None:
+            echo(f"  {each.problem.code}: {each.problem.message}")
+        elif each.shadowed_by is not None:
+            echo(f"  not used: the one in {each.shadowed_by} comes first")
+        else:
+            echo(f"  not verified; it says that it is {each.digest}")
+
+
+def _as_json(each: InstalledProvider) -> dict[str, Any]:
+    state = "broken" if each.problem is not None else "shadowed" if each.shadowed_by is not None else "installed"
+    optional = {
+        "digest": each.digest,
+        "problem": None if each.problem is None else each.problem.to_json(),
+        "shadowedBy": each.shadowed_by,
+    }
+    return {
+        "id": each.id,
+        "state": state,
+        "distribution": each.distribution,
+        "version": each.version,
+        "location": each.location,
+        "root": each.root if each.module is not None else None,
+        **{key: value for key, value in optional.items() if value is not None},
+    }

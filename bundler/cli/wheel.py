@@ -1,0 +1,69 @@
+"""`agent-bundler wheel`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from .options import GlobalOptions
+from .options import command as make_command
+from .output import Progress, echo, plural, print_json, size_text, warn
+
+
+@make_command("wheel", epilog="Example: agent-bundler -m my-provider wheel dist")
+@click.argument("output", required=False, default="dist", metavar="[OUTPUT-DIR]")
+@click.option(
+    "--settings",
+    "settings_file",
+    metavar="FILE",
+    help="The pyproject.toml whose [tool.agent-bundler] counts.  [default: the one beside the source]",
+)
+def command(options: GlobalOptions, output: str, settings_file: str | None) -> None:
+    """Write the Provider's wheel into OUTPUT-DIR (default: dist).
+
+    The wheel holds the bundle and nothing that is ever imported. It is read back and verified before it gets its name.
+    The same source gives the same bytes with the same versions of hatchling and zlib; the bundle's digest is the same
+    in any case.
+    """
+    from ..bundle.names import junk_notes
+    from ..tree import DirectoryTree
+    from ..wheel.build import make_wheel
+    from ..wheel.settings import read_settings
+
+    settings = None
+    if settings_file is not None:
+        folder, name = os.path.split(os.path.abspath(settings_file))
+        with DirectoryTree(folder) as tree:
+            settings = read_settings(tree, name, must_exist=True)
+    with options.open() as opened:
+        warn(options, junk_notes(opened.closure))
+        progress = Progress(options, "reading")
+        try:
+            built = make_wheel(opened, output, settings, progress)
+        finally:
+            progress.done()
+        warn(options, built.warnings)
+    identity = built.identity
+    if options.json:
+        print_json(
+            {
+                "state": "built",
+                "path": built.path,
+                "sha256": built.sha256,
+                "size": built.size,
+                "distribution": identity.distribution,
+                "version": identity.version,
+                "declared": list(identity.declared),
+                "provider": {"id": identity.provider_id, "version": identity.provider_version},
+                "digest": built.digest,
+            }
+        )
+        return
+    echo(
+        f"built {built.path}: {identity.provider_id} {identity.provider_version} as {identity.distribution} "
+        f"{identity.version}, {plural(len(built.manifest.files), 'file')}, {size_text(built.size)}"
+    )
+    for name in identity.declared:
+        echo(f"  the {name} is declared by its author, not derived from the Provider")
+    echo(f"sha256:{built.sha256} is the file's own digest; the bundle's is\n{built.digest}")

@@ -1,0 +1,1 @@
+"""What a host does with a Provider: find, verify, open."""

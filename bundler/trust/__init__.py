@@ -1,0 +1,1 @@
+"""What a host believes: what it verified before."""

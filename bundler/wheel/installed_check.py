@@ -1,0 +1,264 @@
+"""Installed Provider → `VerifiedInstall`: what pip put on disk, against RECORD, its manifest, and its neighbours.
+
+1. METADATA, WHEEL and the entry point, as in a wheel; 2. everything that a bundle must satisfy (`bundle.verify`),
+Python's bytecode of listed scripts aside, which installers make and which is told; 3. RECORD: each bundle
+file has a row with its digest, each row of the distribution is a file of it with its hash, nothing of it lies elsewhere;
+4. the Provider's folder holds its bundle and nothing else; 5. entry point, names and SBOM are those of the bundle.
+`check_neighbours` adds what only all distributions together tell.
+
+What is *not* verified: who made it, and bytecode. Whoever may write to the folder can make another consistent install.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..bundle.digests import digest_of_file
+from ..bundle.manifest import MANIFEST_NAME
+from ..bundle.verify import VerifiedBundle, verify_bundle
+from ..errors import CODES, BundlerError, Diagnostic
+from ..paths import printable
+from ..tree import DirectoryTree, Entry, Tree
+from . import sbom
+from .distinfo import (
+    MAX_BYTES,
+    Metadata,
+    Row,
+    check_wheel_file,
+    mismatch,
+    read_entry_points,
+    read_metadata,
+    read_record,
+)
+from .identity import TAG, WheelIdentity, identity_of
+from .installed import InstalledProvider, duplicates
+from .naming import NAMESPACE
+
+# Written by installers into the .dist-info folder.
+_INSTALLERS = ("INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json")
+_BYTECODE = re.compile(r"(?P<stem>.+)\.[a-z][a-z0-9-]*(?:\.opt-[a-z0-9]+)?\.pyc\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedInstall:
+    """An installed Provider that passed every check; `bytecode` are the tolerated files, which nothing vouches for."""
+
+    installed: InstalledProvider
+    identity: WheelIdentity
+    bundle: VerifiedBundle
+    bytecode: tuple[str, ...]
+    requires: tuple[str, ...]
+    context: str
+    recalled: bool
+
+
+class InstalledTree(DirectoryTree):
+    """A bundle's folder as an installer left it: bytecode of scripts that lie there is passed over, and noted."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.bytecode: tuple[str, ...] = ()
+
+    def entries(self, descend: Callable[[str], bool] = lambda folder: True) -> Iterator[Entry]:
+        found = list(super().entries(descend))
+        kinds = {entry.path: entry.kind for entry in found}
+        passed = {entry.path for entry in found if entry.kind == "file" and _is_bytecode(entry.path, kinds)}
+        self.bytecode = tuple(sorted(passed))
+        # A folder that holds nothing else goes with it.
+        kept = {entry.path.rpartition("/")[0] for entry in found if entry.path not in passed}
+        folders = {path.rpartition("/")[0] for path in passed} - kept
+        return iter([entry for entry in found if entry.path not in passed and entry.path not in folders])
+
+
+def _is_bytecode(path: str, kinds: Mapping[str, str]) -> bool:
+    """`__pycache__/X.<tag>[.opt-N].pyc` beside a file X.py."""
+    folder, _, name = path.rpartition("/")
+    above, _, cache = folder.rpartition("/")
+    matched = _BYTECODE.match(name) if cache == "__pycache__" else None
+    if matched is None:
+        return False
+    script = f"{matched['stem']}.py"
+    return kinds.get(f"{above}/{script}" if above else script) == "file"
+
+
+#: Gives the bundle of a tree that was verified before, under a text that stands for what was verified with it.
+Recall = Callable[[Tree, str], VerifiedBundle | None]
+
+
+@contextmanager
+def verified_install(
+    installed: InstalledProvider, recall: Recall = lambda tree, context: None
+) -> Iterator[VerifiedInstall]:
+    """The verified install; its bundle's tree is open inside the block.
+
+    Where `recall` knows it, it is not verified again.
+
+    Raises what keeps it from being used: `installed-…` and `wheel-…` codes, and what verifying a bundle raises.
+    """
+    if installed.problem is not None:
+        problem = installed.problem
+        raise BundlerError(problem.code, problem.message, hint=problem.hint, diagnostics=(problem,))
+    with DirectoryTree(installed.location) as site, InstalledTree(installed.root) as tree:
+        metadata = read_metadata(site, installed.info)
+        context = context_of(installed, site)
+        known = recall(tree, context)
+        bundle = known or _verify(installed, site, tree, metadata)
+        yield VerifiedInstall(
+            installed=installed,
+            identity=identity_of(bundle.provider, metadata),
+            bundle=bundle,
+            bytecode=tree.bytecode,
+            requires=metadata.requires,
+            context=context,
+            recalled=known is not None,
+        )
+
+
+def context_of(installed: InstalledProvider, site: Tree) -> str:
+    """What is verified with an installed bundle, as one text: another one is another install."""
+    files = (f"{installed.info}/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "RECORD"))
+    return "\n".join(f"{path} {digest_of_file(site, path)}" for path in files)
+
+
+def _verify(
+    installed: InstalledProvider, site: DirectoryTree, tree: InstalledTree, metadata: Metadata
+) -> VerifiedBundle:
+    info = installed.info
+    # 1. what an installer made of it
+    check_wheel_file(site, info, TAG)
+    entry = read_entry_points(site, info)
+    # 2. the bundle
+    bundle = verify_bundle(tree)
+    identity = identity_of(bundle.provider, metadata)
+    faults: list[BundlerError] = []
+    # 3. RECORD
+    faults.extend(_record_faults(site, identity, info, bundle, set(tree.bytecode)))
+    # 4. the Provider's folder
+    for name in site.names(os.path.dirname(identity.bundle_folder)):
+        if name != "bundle":
+            faults.append(_foreign(f"{os.path.dirname(identity.bundle_folder)}/{name}"))
+    # 5. names
+    if (entry.id, f"{NAMESPACE}.{entry.module}", info) != (bundle.provider.id, identity.module, identity.dist_info):
+        faults.append(
+            BundlerError(
+                "wheel-identity-mismatch",
+                f"{info} says that it is of `{entry.id}` in {entry.module}; "
+                f"a bundle of `{bundle.provider.id}` belongs to {identity.dist_info} and {identity.module}",
+                path=info,
+            )
+        )
+    else:
+        faults.extend(sbom.faults(site, info, identity, bundle.digest))
+    if faults:
+        raise BundlerError.of(faults)
+    return bundle
+
+
+def _record_faults(
+    site: Tree, identity: WheelIdentity, info: str, bundle: VerifiedBundle, bytecode: set[str]
+) -> Iterator[BundlerError]:
+    record = f"{info}/RECORD"
+    rows = read_record(site, info)
+    folder = f"{identity.bundle_folder}/"
+    digests = {folder + path: digest for path, digest in bundle.manifest.files.items()}
+    for path in [*digests, folder + MANIFEST_NAME]:
+        if path not in rows:
+            yield mismatch(record, f"`{printable(path)}` is in the bundle and has no row")
+    for path, row in rows.items():
+        if path.startswith(folder) and path[len(folder) :] in bytecode:
+            continue
+        if path in digests:
+            yield from _hash_fault(record, row, digests[path])
+        elif path == folder + MANIFEST_NAME or (path.startswith(f"{info}/") and path != record):
+            yield from _content_fault(site, record, row)
+        elif path.startswith(folder) and _is_bytecode(path, dict.fromkeys(digests, "file")):
+            continue  # it was compiled once, and is gone
+        elif path != record:
+            yield _foreign(path)
+    for entry in _info_entries(site, info):
+        if entry not in rows:
+            yield mismatch(record, f"`{printable(entry)}` lies there and has no row")
+
+
+def _info_entries(site: Tree, info: str) -> Iterator[str]:
+    for path in site.files(info):
+        if isinstance(path, BundlerError):
+            raise path
+        yield path
+
+
+def _content_fault(site: Tree, record: str, row: Row) -> Iterator[BundlerError]:
+    try:
+        actual = digest_of_file(site, row.path)
+    except BundlerError as error:
+        yield mismatch(record, f"`{printable(row.path)}` has a row: {error.message}")
+        return
+    if row.digest is not None or row.path.rpartition("/")[2] not in _INSTALLERS:
+        yield from _hash_fault(record, row, actual)
+
+
+def _hash_fault(record: str, row: Row, actual: str) -> Iterator[BundlerError]:
+    if row.digest != actual:
+        recorded = "no hash" if row.digest is None else row.digest
+        yield mismatch(record, f"`{printable(row.path)}` has the digest {actual} and is recorded with {recorded}")
+
+
+def _foreign(path: str) -> BundlerError:
+    return BundlerError(
+        "wheel-content-foreign", f"`{printable(path)}` is no part of the installed Provider", path=printable(path)
+    )
+
+
+def check_neighbours(found: Sequence[InstalledProvider], ids: Collection[str] = ()) -> list[Diagnostic]:
+    """What no single distribution shows: ids that two claim, paths that two own, folders that none owns, code there.
+
+    `found` is what `list_installed` gave; of the Providers with these `ids`, or of all without any.
+    """
+    meant = [each for each in found if not ids or each.id in ids]
+    findings = duplicates(meant)
+    for location in dict.fromkeys(each.location for each in found if os.path.isdir(each.location)):
+        modules = {each.module for each in meant if each.location == location}
+        known = {each.module for each in found if each.location == location}
+        with DirectoryTree(location) as site:
+            findings += [
+                _finding(
+                    "installed-path-shared",
+                    path,
+                    f"{location}: `{printable(path)}` belongs to {' and to '.join(infos)}; "
+                    "what lies there is of the one that was installed last",
+                )
+                for path, infos in _owners(site).items()
+                if len(infos) > 1 and path.split("/")[1] in modules
+            ]
+            findings += [
+                _finding("installed-stray", path, f"{location}: `{printable(path)}` belongs to no installed Provider")
+                for path in (f"{NAMESPACE}/{name}" for name in site.names(NAMESPACE) if not ids and name not in known)
+            ]
+    return findings
+
+
+def _finding(code: str, path: str, message: str) -> Diagnostic:
+    return Diagnostic(code=code, message=message, path=printable(path), hint=CODES[code])
+
+
+def _owners(site: DirectoryTree) -> dict[str, list[str]]:
+    """For each path in the namespace the distributions whose RECORD has it."""
+    owners: dict[str, list[str]] = {}
+    for info in site.names(""):
+        if not info.endswith(".dist-info"):
+            continue
+        try:
+            if NAMESPACE.encode() not in site.read(f"{info}/RECORD", MAX_BYTES):
+                continue
+            rows = read_record(site, info)
+        except BundlerError:
+            continue  # a distribution's own fault, which its verification tells
+        for path in rows:
+            normal = os.path.normpath(path).replace(os.sep, "/")
+            if normal.startswith(f"{NAMESPACE}/"):
+                owners.setdefault(normal, []).append(info)
+    return owners
