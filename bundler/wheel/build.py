@@ -80,7 +80,11 @@ def make_wheel(
     `wheel-settings-invalid`, `wheel-version-unmappable`, `wheel-build-failed`, `wheel-source-changed` and
     `output-write-failed`. After an error nothing was added.
     """
-    content = survey(opened, settings, progress)
+    return write_wheel(survey(opened, settings, progress), output)
+
+
+def write_wheel(content: Content, output: str | os.PathLike[str]) -> BuiltWheel:
+    """The same for what was surveyed."""
     folder = os.path.abspath(os.fspath(output))
     name = content.identity.wheel_name
     with working_folder(folder) as work:

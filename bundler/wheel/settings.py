@@ -91,7 +91,7 @@ class _Reader:
 
     def read(self, table: object) -> Settings:
         if not isinstance(table, dict):
-            raise self._fault("", f"is {_kind(table)}; a table is expected")
+            raise self._refused("", f"is {_kind(table)}; a table is expected")
         readers: dict[str, tuple[str, Callable[[Any], object]]] = {
             "manifest": ("manifest", self._manifest),
             "distribution": ("distribution", self._distribution),
@@ -111,21 +111,21 @@ class _Reader:
                 continue
             if key not in readers:
                 near = Suggestions().near(key, list(readers))
-                self._faults.append(self._fault(key, f"is no setting{near}; expected: {', '.join(readers)}"))
+                self._faults.append(self._refused(key, f"is no setting{near}; expected: {', '.join(readers)}"))
                 continue
             name, reader = readers[key]
             try:
                 found[name] = reader(value)
             except _Refused as error:
-                self._faults.append(self._fault(key, str(error)))
+                self._faults.append(self._refused(key, str(error)))
             except BundlerError as error:
-                self._faults.append(self._fault(key, f"names a file that can't be used: {error.message}"))
+                self._faults.append(self._refused(key, f"names a file that can't be used: {error.message}"))
         if self._faults:
             raise BundlerError.of(self._faults)
         settings = Settings(**found, files=tuple(self._files))
         return settings if "licenses" in found else _with_licenses(self._tree, settings, found)
 
-    def _fault(self, key: str, what: str) -> BundlerError:
+    def _refused(self, key: str, what: str) -> BundlerError:
         name = f"[{TABLE}]" + (f" {key}" if key else "")
         return BundlerError("wheel-settings-invalid", f"{self._path}: {name} {what}", path=self._path)
 
