@@ -1,11 +1,12 @@
 """Build, verify and review bundles of Agent Graph Providers.
 
-    from bundler import DirectoryTree, build, load_provider, make_plan, verify_bundle
+    from bundler import build, make_plan, make_wheel, open_provider
 
-    with DirectoryTree("my-provider") as tree:
-        manifest = build(make_plan(tree, load_provider(tree)), "dist/provider")
-    with DirectoryTree("dist/provider") as tree:
-        bundle = verify_bundle(tree)          # bundle.digest == manifest.digest
+    with open_provider("my-provider") as source:                 # a source: every rule is checked
+        build(make_plan(source.tree, source.provider), "dist/provider")
+        wheel = make_wheel(source, "dist")                        # wheel.digest identifies the bundle in it
+    with open_provider("provider:acme/release") as provider:     # what pip installed, verified
+        print(provider.digest)
 
 Names are imported when they are used, so that a start pays only for what it needs.
 """
@@ -30,9 +31,19 @@ if TYPE_CHECKING:
     from .provider.closure import Closure as Closure
     from .provider.closure import find_closure as find_closure
     from .provider.load import load_provider as load_provider
+    from .runtime.open import OpenedProvider as OpenedProvider
+    from .runtime.open import open_provider as open_provider
     from .tree import DirectoryTree as DirectoryTree
     from .tree import MemoryTree as MemoryTree
     from .tree import Tree as Tree
+    from .wheel.build import BuiltWheel as BuiltWheel
+    from .wheel.build import make_wheel as make_wheel
+    from .wheel.check import VerifiedWheel as VerifiedWheel
+    from .wheel.check import open_wheel as open_wheel
+    from .wheel.installed import InstalledProvider as InstalledProvider
+    from .wheel.installed import find_installed as find_installed
+    from .wheel.installed import list_installed as list_installed
+    from .wheel.settings import Settings as Settings
 
 __version__ = "0.1.0"
 
@@ -40,21 +51,31 @@ __version__ = "0.1.0"
 _HOMES = {
     "BundleManifest": "bundle.manifest",
     "BundlerError": "errors",
+    "BuiltWheel": "wheel.build",
     "Closure": "provider.closure",
     "Destination": "bundle.write",
     "Diagnostic": "errors",
     "DirectoryTree": "tree",
+    "InstalledProvider": "wheel.installed",
     "MemoryTree": "tree",
     "Opened": "bundle.open",
+    "OpenedProvider": "runtime.open",
     "Plan": "bundle.plan",
     "Provider": "protocol.model",
+    "Settings": "wheel.settings",
     "Tree": "tree",
     "VerifiedBundle": "bundle.verify",
+    "VerifiedWheel": "wheel.check",
     "build": "bundle.write",
     "find_closure": "provider.closure",
+    "find_installed": "wheel.installed",
+    "list_installed": "wheel.installed",
     "load_provider": "provider.load",
     "make_plan": "bundle.plan",
+    "make_wheel": "wheel.build",
     "open_path": "bundle.open",
+    "open_provider": "runtime.open",
+    "open_wheel": "wheel.check",
     "verify_bundle": "bundle.verify",
     "write_bundle": "bundle.write",
 }

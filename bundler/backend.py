@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cli.options import GlobalOptions
     from .wheel.build import Content
 
 __all__ = [
@@ -93,34 +94,35 @@ def build_editable(
 def _content() -> Iterator[Content]:
     """What the wheel of the Provider in the current folder holds."""
     from .bundle.open import open_path
+    from .cli.output import warn
     from .tree import DirectoryTree
     from .wheel.build import survey
     from .wheel.settings import check_backend, read_settings
 
-    with _refusing():
+    with _refusing() as options:
         with DirectoryTree(os.curdir) as tree:
             check_backend(tree)
             settings = read_settings(tree)
         with open_path(settings.manifest or "provider.yaml") as opened:
             content = survey(opened, settings)
-            for warning in content.warnings:
-                print(f"warning[{warning.code}] {warning.message}", file=sys.stderr)
+            warn(options, content.warnings)
             yield content
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """Tell an error as the command does, and end: a frontend shows what was printed, and no traceback."""
+def _refusing() -> Iterator[GlobalOptions]:
+    """Tell warnings and an error as the command does, and end: a frontend shows what was printed, and no traceback."""
+    from .cli.options import GlobalOptions
+    from .cli.output import print_error, print_warnings
     from .errors import BundlerError
 
+    options = GlobalOptions()
     try:
-        yield
+        yield options
     except BundlerError as error:
-        for diagnostic in error.diagnostics:
-            print(f"error[{diagnostic.code}] {diagnostic.message}", file=sys.stderr)
-            if diagnostic.hint:
-                print(f"  remedy: {diagnostic.hint}", file=sys.stderr)
+        print_error(options, error)
         sys.exit(1)
+    print_warnings(options)
 
 
 def _check_config(config_settings: _Settings) -> None:

@@ -6,18 +6,22 @@ In an installed wheel they are inside the package, in a checkout (and so in an e
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .errors import BundlerError
 
-_PACKAGE = Path(__file__).resolve().parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
 
 
 def data_folder(name: Literal["schemas", "templates"]) -> Path:
     """The folder of that name. Raises `installation-incomplete` if it is in neither place."""
-    for parent in (_PACKAGE, _PACKAGE.parent):
-        folder = parent / name
+    from pathlib import Path
+
+    for parent in (_PACKAGE, os.path.dirname(_PACKAGE)):
+        folder = Path(parent, name)
         if folder.is_dir():
             return folder
     raise BundlerError("installation-incomplete", f"the folder `{name}` is missing in {_PACKAGE}")

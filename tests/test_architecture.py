@@ -16,12 +16,19 @@ PACKAGE = Path(bundler.__file__).parent
 #: Each may import what stands before it, and itself.
 ORDER = (
     *("errors", "data", "paths", "tree", "protocol", "provider", "bundle", "wheel", "trust", "runtime"),
-    *("authoring", "backend", "cli"),
+    *("authoring", "cli", "backend"),
 )
 #: Where a third-party package may be imported.
 HOMES = {
-    **{"click": {"cli"}, "yaml": {"protocol"}, "jsonschema_rs": {"protocol"}, "blake3": {"protocol"}},
-    **{"build": {"wheel"}, "hatchling": {"wheel"}, "packaging": {"wheel"}, "tomli_w": {"wheel"}, "tomllib": {"wheel"}},
+    "click": {"cli"},
+    "yaml": {"protocol"},
+    "jsonschema_rs": {"protocol"},
+    "blake3": {"protocol"},
+    "build": {"wheel"},
+    "hatchling": {"wheel"},
+    "packaging": {"wheel"},
+    "tomli_w": {"wheel"},
+    "tomllib": {"wheel"},
 }
 MAX_LINES = 450
 

@@ -9,7 +9,8 @@ from ..paths import junk, printable
 from ..protocol.canonical import sha256
 from ..tree import Tree, folders_of, strangers
 from .digests import digest_of_file
-from .manifest import MANIFEST_NAME, BundleManifest
+from .layout import MANIFEST_NAME
+from .manifest import BundleManifest
 from .verify import why_different
 
 

@@ -5,22 +5,22 @@ It is ours to choose where the protocol's digests are not asked for, and says at
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from ..protocol.canonical import ALGORITHMS
-from ..tree import Tree
+from ..tree import Entry, Tree
 
 
 def fingerprint_tree(
-    tree: Tree, kept: dict[str, tuple[bytes, bool]], *, room: int, keep: Collection[str] = ()
+    tree: Tree, entries: Iterable[Entry], kept: dict[str, tuple[bytes, bool]], *, room: int, keep: Collection[str] = ()
 ) -> str | None:
-    """The fingerprint; None where something lies in the tree that is neither a folder nor a regular file.
+    """The fingerprint of a tree with these entries; None where one is neither a folder nor a regular file.
 
     Content and executable bit of what was hashed are put into `kept`, up to `room` bytes, those of `keep` in any case.
     Raises what reading raises.
     """
     hasher = ALGORITHMS["blake3"]()
-    for entry in sorted(tree.entries()):
+    for entry in sorted(entries):
         name = entry.path.encode("utf-8", "surrogateescape")
         if entry.kind == "folder":
             hasher.update(b"folder %d\0%b" % (len(name), name))

@@ -16,19 +16,9 @@ from ..protocol import schemas
 from ..protocol.canonical import Json, collation_key, digest, key_order
 from ..protocol.documents import Document, parse_json
 from ..protocol.model import Provider
-
-#: The generated files of a bundle.
-MANIFEST_NAME = "manifest.json"
-PROVIDER_NAME = "provider.yaml"
+from .layout import MANIFEST_NAME, MAX_MANIFEST_VALUES
 
 SCHEMA = "agent-graph.bundle.v1"
-
-#: Files in one bundle; a build refuses more.
-MAX_FILES = 200_000
-#: The largest manifest.json that is read, in bytes and in values. It is generated, so the bounds of what an
-#: author writes do not fit it: 200,000 files have one of 40 MiB.
-MAX_MANIFEST_BYTES = 128 * 1024 * 1024
-MAX_MANIFEST_VALUES = 2_000_000
 
 
 class CatalogEntry(NamedTuple):

@@ -9,7 +9,7 @@ from ..errors import BundlerError, Diagnostic
 from ..paths import WINDOWS_PATH_LIMIT, collisions, printable, unportable, windows_character, windows_length
 from ..protocol.model import Provider
 from ..provider.closure import Closure
-from .manifest import MANIFEST_NAME
+from .layout import MANIFEST_NAME
 
 
 def portability_faults(files: Sequence[str]) -> list[BundlerError]:

@@ -20,7 +20,7 @@ from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..provider.load import load_provider
 from ..tree import DirectoryTree, Tree
-from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, PROVIDER_NAME
+from .layout import MANIFEST_NAME, MAX_MANIFEST_BYTES, PROVIDER_NAME
 
 if TYPE_CHECKING:
     from .verify import VerifiedBundle

@@ -13,8 +13,8 @@ from ..protocol.emit import provider_yaml
 from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..tree import Tree
+from .layout import MANIFEST_NAME, MAX_FILES, PROVIDER_NAME
 from .listed import ListedTree
-from .manifest import MANIFEST_NAME, MAX_FILES, PROVIDER_NAME
 from .names import portability_faults, portability_warnings
 
 

@@ -25,7 +25,8 @@ from hashlib import sha256
 from ..errors import BundlerError
 from ..paths import junk
 from ..tree import DirectoryTree, folders_of
-from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, read
+from .layout import MANIFEST_NAME, MAX_MANIFEST_BYTES
+from .manifest import read
 
 _NEW, _OLD = ".new", ".old"
 _OURS = re.compile(r"[0-9a-f]{16}\.(?:new|old)")

@@ -26,11 +26,13 @@ from ..protocol.documents import MAX_BYTES, parse
 from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..provider.load import load_provider
+from ..provider.sources import Parsed
 from ..tree import Entry, Tree, folders_of, strangers
 from . import manifest as bundle_manifest
 from .digests import digest_of_file
+from .layout import MANIFEST_NAME, MAX_MANIFEST_BYTES
 from .listed import ListedTree
-from .manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest, CatalogEntry
+from .manifest import BundleManifest, CatalogEntry
 
 #: Bytes of hashed small files kept for parsing; what is beyond, and what is large, is read and hashed again.
 MAX_KEPT_BYTES = 256 * 1024 * 1024
@@ -132,22 +134,24 @@ def _verify(tree: Tree, data: bytes) -> VerifiedBundle:
     return _verified(tree=listed, manifest=manifest, provider=provider, closure=closure, warnings=tuple(warnings))
 
 
-def recall_bundle(tree: Tree, fingerprint: str, warnings: tuple[Diagnostic, ...]) -> VerifiedBundle | None:
+def recall_bundle(
+    tree: Tree, fingerprint: str, parsed: Parsed, warnings: tuple[Diagnostic, ...]
+) -> VerifiedBundle | None:
     """The bundle of a tree that was verified when it had this fingerprint; None if it has another one now.
 
-    Only for fingerprints that `fingerprint_of` gave of a verified bundle, from where nobody else can have put them.
-    Schemas and rules are passed over; every byte is read. Raises what reading raises.
+    Only for what `fingerprint_of` and `parsed_values` gave of a verified bundle, from where nobody else can have put it.
+    Schemas and rules are passed over, and nothing is parsed again; every byte is read. Raises what reading raises.
     """
     from .fingerprint import fingerprint_tree
 
     kept: dict[str, tuple[bytes, bool]] = {}
-    if fingerprint_tree(tree, kept, room=MAX_KEPT_BYTES) != fingerprint:
+    if fingerprint_tree(tree, tree.entries(), kept, room=MAX_KEPT_BYTES) != fingerprint:
         return None
     data = kept.pop(MANIFEST_NAME, None)
     manifest, _ = bundle_manifest.read(data[0] if data else tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES), judge=False)
     listed = ListedTree(tree, manifest.files)
     listed.kept = kept
-    provider = load_provider(listed, manifest.provider_manifest, judge=False)
+    provider = load_provider(listed, manifest.provider_manifest, parsed=parsed)
     closure = find_closure(provider)
     listed.kept = {}
     return _verified(tree=listed, manifest=manifest, provider=provider, closure=closure, warnings=warnings)
@@ -157,15 +161,20 @@ def fingerprint_of(bundle: VerifiedBundle) -> str | None:
     """The fingerprint of the verified content; None if something else lies there by now. Raises what reading raises."""
     from .fingerprint import fingerprint_tree
 
-    tree = bundle.tree
-    files = {entry.path for entry in tree.entries() if entry.kind == "file"}
-    if files != {*bundle.manifest.files, MANIFEST_NAME}:
+    tree, manifest = bundle.tree, bundle.manifest
+    files = {*manifest.files, MANIFEST_NAME}
+    entries = list(tree.entries())
+    expected = {Entry(path, "file") for path in files} | {Entry(path, "folder") for path in folders_of(files)}
+    if set(entries) != expected:
         return None
     kept: dict[str, tuple[bytes, bool]] = {}
     # Read through the listed tree: content that is not what was verified is refused.
-    fingerprint = fingerprint_tree(tree, kept, room=0, keep=(MANIFEST_NAME,))
-    same = MANIFEST_NAME in kept and bundle_manifest.read(kept[MANIFEST_NAME][0])[0] == bundle.manifest
-    return fingerprint if same else None
+    fingerprint = fingerprint_tree(tree, entries, kept, room=0, keep=(MANIFEST_NAME,))
+    if MANIFEST_NAME not in kept:
+        return None
+    found, document = bundle_manifest.read(kept[MANIFEST_NAME][0])
+    is_same = found == manifest and len(document.value["files"]) == len(manifest.files)
+    return fingerprint if is_same else None
 
 
 def _verified(**members: object) -> VerifiedBundle:

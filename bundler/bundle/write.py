@@ -12,8 +12,9 @@ from hashlib import sha256
 
 from ..errors import BundlerError
 from ..paths import from_system
+from .layout import MANIFEST_NAME, PROVIDER_NAME
 from .leaks import FileScan, LeakScanner
-from .manifest import MANIFEST_NAME, PROVIDER_NAME, BundleManifest, describe
+from .manifest import BundleManifest, describe
 from .plan import Plan, check_output
 from .swap import check_replaceable, replacing, write_failed
 

@@ -22,7 +22,7 @@ def command(options: GlobalOptions, path: str) -> None:
 
     PATH is relative to the Provider root; one that exists from the current folder works too.
     """
-    from ..bundle.manifest import MANIFEST_NAME
+    from ..bundle.layout import MANIFEST_NAME
 
     with options.open() as opened:
         warn(options, opened.warnings)

@@ -54,7 +54,7 @@ def provider(options: GlobalOptions) -> None:
 def files(options: GlobalOptions) -> None:
     """Every carried file with digest, size, executable bit and reason; what lies there and is not carried, and why."""
     from ..bundle.digests import digest_files
-    from ..bundle.manifest import MANIFEST_NAME
+    from ..bundle.layout import MANIFEST_NAME
     from ..provider.closure import not_carried
 
     with options.open() as opened:

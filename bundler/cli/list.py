@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import echo, print_json
+from .output import echo, print_json, visible
 
 if TYPE_CHECKING:
     from ..wheel.installed import InstalledProvider
@@ -33,20 +34,31 @@ def command(options: GlobalOptions, path: tuple[str, ...]) -> None:
     """
     from ..wheel.installed import list_installed
 
-    found = list_installed(path or None)
+    found = _claimed_once(list_installed(path or None))
     if options.json:
         print_json({"providers": [_as_json(each) for each in found]})
         return
     if not found:
         echo("no Provider is installed" + (f" in {', '.join(path)}" if path else ""))
     for each in found:
-        echo(f"{each.id}: {each.distribution} {each.version} in {each.location}")
+        echo(visible(f"{each.id}: {each.distribution} {each.version} in {each.location}"))
         if each.problem is not None:
-            echo(f"  {each.problem.code}: {each.problem.message}")
+            echo(visible(f"  {each.problem.code}: {each.problem.message}"))
         elif each.shadowed_by is not None:
             echo(f"  not used: the one in {each.shadowed_by} comes first")
         else:
             echo(f"  not verified; it says that it is {each.digest}")
+
+
+def _claimed_once(found: list[InstalledProvider]) -> list[InstalledProvider]:
+    """The same, where an id that several distributions claim is a problem of each: none of them is opened."""
+    from ..wheel.installed import duplicates
+
+    claims: dict[str, list[InstalledProvider]] = {}
+    for each in found:
+        claims.setdefault(each.id, []).append(each)
+    told = {provider_id: duplicates(owners) for provider_id, owners in claims.items()}
+    return [replace(each, problem=told[each.id][0]) if told[each.id] else each for each in found]
 
 
 def _as_json(each: InstalledProvider) -> dict[str, Any]:

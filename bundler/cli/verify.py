@@ -14,7 +14,7 @@ import click
 from .list import path_option
 from .options import GlobalOptions
 from .options import command as make_command
-from .output import echo, plural, print_json, warn
+from .output import echo, plural, print_json, visible, warn
 
 if TYPE_CHECKING:
     from ..errors import BundlerError, Diagnostic
@@ -85,7 +85,7 @@ def _installed(ids: Sequence[str], path: Sequence[str]) -> tuple[list[_Task], li
 
     found = list_installed(path or None)
     errors = [not_installed(found, each) for each in ids if all(other.id != each for other in found)]
-    for finding in check_neighbours(found, ids):
+    for finding in check_neighbours(found, ids, path or None):
         errors.append(BundlerError(finding.code, finding.message, hint=finding.hint, diagnostics=(finding,)))
     used = [each for each in found if each.shadowed_by is None and (not ids or each.id in ids)]
     return [(f"{each.id} in {each.location}", partial(open_installed, found, each)) for each in used], errors
@@ -121,7 +121,7 @@ def _show(results: list[dict[str, Any]]) -> None:
         for name in result.get("declared", ()):
             echo(f"  the {name} is declared by its author, not derived from the Provider")
         for requirement in result.get("requires", ()):
-            echo(f"  pip installs {requirement} with it")
+            echo(visible(f"  pip installs {requirement} with it"))
         if result.get("bytecode"):
             echo(f"  {plural(len(result['bytecode']), 'file')} of bytecode beside scripts, for which nothing vouches")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .canonical import Json, scalar
-from .documents import resolve_plain
+from .documents.yaml import resolve_plain
 
 _INDENT = "  "
 # What a plain text may not begin with: a blank or an indicator.

@@ -10,13 +10,15 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..data import data_folder
 from ..errors import BundlerError, Diagnostic, Suggestions
 from .canonical import Json
 from .documents import Document, describe, pointer_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: Schema names, sorted, as `schema list` prints them.
 NAMES = (

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: The version of the protocol that this package implements.
-PROTOCOL_VERSION = "0.3.1"
-
 _NUMBER = r"(?:0|[1-9][0-9]*)"
 _IDENTIFIER = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _PRE = rf"{_IDENTIFIER}(?:\.{_IDENTIFIER})*"

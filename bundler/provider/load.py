@@ -22,7 +22,7 @@ from ..protocol.model import Action, Catalog, Graph, Node, Provider, Resource, S
 from ..tree import Tree
 from .resources import check_materializer, read_resource
 from .rules import graph_faults, reason_code_faults, recursion_fault
-from .sources import Sources
+from .sources import Parsed, Sources
 
 
 def load_provider(
@@ -30,20 +30,20 @@ def load_provider(
     manifest: str = "provider.yaml",
     *,
     warn: Callable[[Diagnostic], object] = lambda warning: None,
-    judge: bool = True,
+    parsed: Parsed | None = None,
 ) -> Provider:
     """The Provider whose manifest lies at `manifest` in the tree (specification: "Provider and Skill binding").
 
     `warn` is called for what is no fault but worth a word (`compatibility-unsupported`). Raises
-    `BundlerError` with every fault that could be found. Nothing is executed, nothing fetched. Without `judge`
-    schemas and rules are passed over: for content that is known to have satisfied them.
+    `BundlerError` with every fault that could be found. Nothing is executed, nothing fetched. With `parsed`
+    schemas and rules are passed over: for content that is known to have satisfied them, and to have these values.
     """
-    return _Loader(tree, warn, judge).load(normalize(manifest))
+    return _Loader(tree, warn, parsed).load(normalize(manifest))
 
 
 class _Loader:
-    def __init__(self, tree: Tree, warn: Callable[[Diagnostic], object], judge: bool) -> None:
-        self._sources = Sources(tree, judge)
+    def __init__(self, tree: Tree, warn: Callable[[Diagnostic], object], parsed: Parsed | None) -> None:
+        self._sources = Sources(tree, parsed)
         self._warn = warn
         # By path; None for what is broken and was reported.
         self._actions: dict[str, Action | None] = {}
@@ -134,7 +134,8 @@ class _Loader:
         ranges = manifest.value.get("compatibility", {})
         if not ranges:
             return
-        from ..protocol.versions import PROTOCOL_VERSION, Range
+        from ..protocol import PROTOCOL_VERSION
+        from ..protocol.versions import Range
 
         for name, text in ranges.items():
             pointer = f"/compatibility/{name}"

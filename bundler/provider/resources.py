@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..errors import BundlerError
-from ..protocol.documents import Document, describe, front_matter, pointer_step
+from ..protocol.documents import Document, describe, pointer_step
 from ..protocol.identifiers import is_id
 from ..protocol.model import Action, Resource
 from ..protocol.resources import DEFAULT_MEDIA_TYPE, DESCRIPTOR_PREFIX, PROTOCOLS, STATIC_KINDS, conversion
@@ -63,7 +63,7 @@ def _descriptor(sources: Sources, path: str) -> tuple[Document, Resource]:
 
 
 def _markdown(sources: Sources, path: str) -> tuple[Document, Resource]:
-    document = front_matter(sources.head(path), path)
+    document = sources.front_matter(path)
     value: dict[str, Any] = document.value
     media_key = "media-type" if "media-type" in value else "mediaType"
     media_type = value.get(media_key, DEFAULT_MEDIA_TYPE)

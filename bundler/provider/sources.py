@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from ..errors import BundlerError, Suggestions
 from ..protocol import schemas
-from ..protocol.documents import MAX_BYTES, Document, parse
+from ..protocol.canonical import Json
+from ..protocol.documents import MAX_BYTES, Document, front_matter, parse
+from ..protocol.model import Provider
+from ..protocol.resources import MARKDOWN
 from ..tree import Tree
 
 # Faults of the file itself, which need the word who named it.
 _FILE_CODES = frozenset(("file-missing", "file-read-failed", "path-symlink-outside-provider"))
 
 
+class Parsed(NamedTuple):
+    """Values of files by path, as they were parsed when their content was judged."""
+
+    documents: Mapping[str, Json]
+    front_matter: Mapping[str, Json]
+
+
+def parsed_values(tree: Tree, provider: Provider) -> Parsed:
+    """What loading the Provider from the tree again would parse. Raises what reading raises."""
+    sources = Sources(tree)
+    sources.bytes.update(provider.documents)
+    matter = {path for path, resource in provider.resources.items() if resource.protocol is MARKDOWN}
+    catalog = [provider.catalog.path] if provider.catalog is not None else []
+    graphs = [graph.path for graph in provider.graphs.values()]
+    documents = {provider.manifest_path, *catalog, *graphs, *provider.actions, *(set(provider.resources) - matter)}
+    return Parsed(
+        {path: sources.document(path).value for path in sorted(documents)},
+        {path: sources.front_matter(path).value for path in sorted(matter)},
+    )
+
+
+def _known(path: str, value: Json) -> Document:
+    return Document(path=path, value=value, finite=True, _places=dict)
+
+
 class Sources:
     """A tree that is being loaded: what was read of it, and the faults found so far, in order.
 
-    Without `judge` its content has passed every rule before, and is read only.
+    With `parsed`, its content has passed every rule before: these are its values, and nothing is judged.
     """
 
-    def __init__(self, tree: Tree, judge: bool = True) -> None:
+    def __init__(self, tree: Tree, parsed: Parsed | None = None) -> None:
         self.tree = tree
-        self.judge = judge
+        self.judge = parsed is None
+        self._parsed = parsed
         self.faults: list[BundlerError] = []
         self.suggestions = Suggestions()
         #: The bytes of what was parsed, and which of those files are executable.
@@ -59,10 +89,18 @@ class Sources:
 
     def document(self, path: str, schema: str | None = None) -> Document:
         """The parsed file; with a schema's name, it satisfies that schema."""
-        document = parse(self.read(path), path)
+        data = self.read(path)
+        if self._parsed is not None:
+            return _known(path, self._parsed.documents[path])
+        document = parse(data, path)
         if schema is not None:
             self.check(document, schema)
         return document
+
+    def front_matter(self, path: str) -> Document:
+        """The front matter of a Markdown file of any size."""
+        head = self.head(path)
+        return front_matter(head, path) if self._parsed is None else _known(path, self._parsed.front_matter[path])
 
     def check(self, document: Document, schema: str) -> None:
         """Raises `schema-invalid`; nothing where the content was judged before."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..bundle.manifest import MANIFEST_NAME, PROVIDER_NAME
+from ..bundle.layout import MANIFEST_NAME, PROVIDER_NAME
 from ..bundle.open import Opened, open_bundle, open_path, recover_missing
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def _open_folder(place: str, records: Records | None) -> Iterator[OpenedProvider
 @contextmanager
 def _open_bundle(place: str, records: Records | None) -> Iterator[OpenedProvider]:
     is_manifest = os.path.basename(place) == MANIFEST_NAME and not os.path.isdir(place)
-    folder = os.path.dirname(os.path.abspath(place)) if is_manifest else place
-    recover_missing(os.path.abspath(folder))
+    folder = os.path.abspath(os.path.dirname(os.path.abspath(place)) if is_manifest else place)
+    recover_missing(folder)
     with open_bundle(folder, _verifier(records)) as bundle:
         yield _opened(bundle, folder, "bundle", records.notes if records else ())
 
@@ -152,7 +152,7 @@ def _open_wheel(file: str) -> Iterator[OpenedProvider]:
     from ..wheel.check import open_wheel
 
     with open_wheel(file) as wheel:
-        yield _opened(wheel.bundle, file, "wheel", identity=wheel.identity, requires=wheel.requires)
+        yield _opened(wheel.bundle, wheel.path, "wheel", identity=wheel.identity, requires=wheel.requires)
 
 
 def _records(folder: str | os.PathLike[str] | None) -> Records | None:

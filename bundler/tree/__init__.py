@@ -4,25 +4,20 @@ A Tree is where confinement to the root and symbolic links are decided, once. Pa
 paths in normal form (`paths.normalize`); the root itself is the empty text.
 """
 
-from .archive import Archive, Member
 from .base import CHUNK, Entry, Kind, Reader, Skip, Tree, folders_of, strangers
 from .directory import DirectoryTree
 from .memory import MemoryReader, MemoryTree
-from .zipped import ZipTree
 
 __all__ = [
     "CHUNK",
-    "Archive",
     "DirectoryTree",
     "Entry",
     "Kind",
-    "Member",
     "MemoryReader",
     "MemoryTree",
     "Reader",
     "Skip",
     "Tree",
-    "ZipTree",
     "folders_of",
     "strangers",
 ]

@@ -22,10 +22,13 @@ from ..paths import collisions, printable
 
 #: Entries of one archive.
 MAX_MEMBERS = 210_000
-#: Bytes of one name in UTF-8.
+#: Bytes of one name in UTF-8, and characters between two `/` of it: no file system holds more.
 MAX_NAME = 4_096
+MAX_SEGMENT = 255
 #: Bytes of all names, headers and extra fields together.
 MAX_DIRECTORY = 128 * 1024 * 1024
+#: Characters of the paths of all folders together: a name of many short segments leads through many long paths.
+MAX_FOLDERS = 32 * 1024 * 1024
 #: Uncompressed bytes of one file and of all.
 MAX_SIZE = 16 * 1024**3
 MAX_TOTAL = 32 * 1024**3
@@ -44,12 +47,16 @@ _FULL_16, _FULL_32 = 0xFFFF, 0xFFFFFFFF
 # Flags that say nothing: how hard deflate tried.
 _HARMLESS_FLAGS = 0b110
 _UTF_8 = 1 << 11
-_FOLDER_BIT = 0x10  # among the attributes, for systems without modes
+# Among the attributes, for systems without modes: a folder, and what says nothing (read-only, to be archived).
+_FOLDER_BIT, _HARMLESS_BITS = 0x10, 0x21
+_NEEDED = 45  # the version of the format that has zip64; what came later is not read
 _FLAGS = {0: "it is encrypted", 3: "its sizes stand behind it, in a data descriptor", 5: "it is a patch"} | {
     6: "it is encrypted",
     13: "its header is encrypted",
 }
 _SYSTEMS = (0, 3)  # what Python writes on Windows and elsewhere
+# Most names: nothing in them to refuse.
+_ORDINARY = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*(?:/[0-9A-Za-z_][0-9A-Za-z_.-]*)*\Z")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -139,8 +146,10 @@ class Archive:
             raise self.invalid(
                 "it does not end in a zip file's end record: it is no zip file, is truncated, or something follows"
             )
-        if offset + size != at or _FULL_32 in (offset, size) or count == _FULL_16:
-            at, disk, first_disk, here, count, size, offset = self._end_64(at, (here, count, size, offset))
+        # Where there is a locator there are readers that follow it.
+        if at >= _LOCATOR_64.size and self.read(at - _LOCATOR_64.size, 4) == b"PK\x06\x07":
+            said = (disk, first_disk, here, count, size, offset)
+            at, disk, first_disk, here, count, size, offset = self._end_64(at, said)
         if disk or first_disk or here != count:
             raise self.invalid("it is one of several parts")
         if offset + size != at:
@@ -153,20 +162,19 @@ class Archive:
             raise self.invalid(f"its end record counts {count:,} entries, for which its directory is too short")
         self._read_entries(self.read(offset, size), count, offset)
 
-    def _end_64(self, at: int, short: tuple[int, int, int, int]) -> tuple[int, int, int, int, int, int, int]:
+    def _end_64(self, at: int, short: tuple[int, ...]) -> tuple[int, int, int, int, int, int, int]:
         """What zip64's end record says, which has to say what the other one says where that has room for it."""
         start = at - _LOCATOR_64.size - _END_64.size
         if start < 0:
-            raise self.invalid("its directory does not end where its end record begins")
+            raise self.invalid("its zip64 end record is not as it is to be")
         data = self.read(start, _END_64.size + _LOCATOR_64.size)
         signature, length, _, _, disk, first_disk, here, count, size, offset = _END_64.unpack_from(data)
-        locator, locator_disk, place, disks = _LOCATOR_64.unpack_from(data, _END_64.size)
-        if signature != b"PK\x06\x06" or locator != b"PK\x06\x07":
-            raise self.invalid("its directory does not end where its end record begins")
-        if length != _END_64.size - 12 or place != start or locator_disk or disks != 1:
+        _, locator_disk, place, disks = _LOCATOR_64.unpack_from(data, _END_64.size)
+        expected = (b"PK\x06\x06", _END_64.size - 12, start, 0, 1)
+        if (signature, length, place, locator_disk, disks) != expected:
             raise self.invalid("its zip64 end record is not as it is to be")
-        full = (_FULL_16, _FULL_16, _FULL_32, _FULL_32)
-        for said, most, long in zip(short, full, (here, count, size, offset), strict=True):
+        full = (*(_FULL_16,) * 4, *(_FULL_32,) * 2)
+        for said, most, long in zip(short, full, (disk, first_disk, here, count, size, offset), strict=True):
             if said not in (long, most) or (said == most and long < most):
                 raise self.invalid("its two end records disagree")
         return start, disk, first_disk, here, count, size, offset
@@ -199,17 +207,17 @@ class Archive:
         """What the directory says at a position, and the file that it describes; None for a folder."""
         if at + _CENTRAL.size > len(data):
             raise self.invalid("its directory ends in the middle of an entry")
-        header = _Header._make((*_CENTRAL.unpack_from(data, at), b"", at))
+        fields = _CENTRAL.unpack_from(data, at)
         name_at = at + _CENTRAL.size
-        extra_at = name_at + header.name_length
-        following = extra_at + header.extra_length + header.comment_length
+        extra_at = name_at + fields[11]
+        following = extra_at + fields[12] + fields[13]
+        header = _Header._make((*fields, data[name_at:extra_at], following))
         if header.signature != b"PK\x01\x02" or following > len(data):
             raise self.invalid("its directory is broken")
-        raw = data[name_at:extra_at]
-        path = self._name(raw, header.flags)
+        path = self._name(header.name, header.flags)
         if header.comment_length or header.disk:
             raise self.invalid("it has a comment" if header.comment_length else "it lies in another part", path)
-        header = self._extended(header, data[extra_at:following], path)._replace(name=raw, following=following)
+        header = self._extended(header, data[extra_at:following], path)
         self._check_kind(path, header)
         size, compressed = header.size, header.compressed
         if header.method == STORED and size != compressed:
@@ -243,6 +251,8 @@ class Archive:
                 "its name is not valid UTF-8, or is not marked as such",
                 raw.decode(errors="backslashreplace"),
             ) from None
+        if _ORDINARY.match(path) and len(path) <= MAX_SEGMENT:
+            return path
         parts = path.removesuffix("/").split("/")
         why = None
         if _UNSAFE.search(path):
@@ -255,13 +265,15 @@ class Archive:
             why = "its name is not in normal form" if path else "it has no name"
         if why is not None:
             raise self._fault("archive-path-invalid", why, path)
+        if len(max(parts, key=len)) > MAX_SEGMENT:
+            raise self._limit(f"a part of its name has more than {MAX_SEGMENT} characters", path)
         return path
 
     def _extended(self, header: _Header, extra: bytes, path: str) -> _Header:
         """The header with zip64's values in the place of those that had no room."""
-        wanted = [name for name in ("size", "compressed", "offset") if getattr(header, name) == _FULL_32]
-        if not extra and not wanted:
+        if not extra and _FULL_32 not in (header.size, header.compressed, header.offset):
             return header
+        wanted = [name for name in ("size", "compressed", "offset") if getattr(header, name) == _FULL_32]
         found = self._zip64(extra, path)
         if len(found) != len(wanted):
             raise self.invalid("its zip64 sizes are not as they are to be", path)
@@ -272,18 +284,20 @@ class Archive:
         if len(extra) < 4:
             raise self.invalid("it has an extra field that is broken", path)
         kind, length = struct.unpack_from("<2H", extra)
-        if kind != 1 or length != len(extra) - 4 or length % 8 or length > 24:
+        if kind != 1 or length != len(extra) - 4 or length not in (8, 16, 24):
             raise self.invalid("it has an extra field that no wheel needs: only zip64 sizes are expected", path)
         return struct.unpack_from(f"<{length // 8}Q", extra, 4)
 
     def _check_kind(self, path: str, header: _Header) -> None:
-        for bit, what in _FLAGS.items():
-            if header.flags & 1 << bit:
-                raise self.invalid(what, path)
         if header.flags & ~(_HARMLESS_FLAGS | _UTF_8):
+            for bit, what in _FLAGS.items():
+                if header.flags & 1 << bit:
+                    raise self.invalid(what, path)
             raise self.invalid(f"it has flags that are not known ({header.flags:#06x})", path)
         if header.method not in (STORED, DEFLATED):
             raise self.invalid(f"it is compressed by method {header.method}; stored and deflated are expected", path)
+        if header.needed > _NEEDED:
+            raise self.invalid(f"it needs version {header.needed / 10} of the format; {_NEEDED / 10} is the most", path)
         if header.system not in _SYSTEMS:
             raise self.invalid(f"its attributes are of system {header.system}, which is not known", path)
 
@@ -293,8 +307,13 @@ class Archive:
         kind = stat.S_IFMT(mode)
         if kind in _KINDS:
             raise self.invalid(f"it is {_KINDS[kind]}; a regular file is expected", path)
-        if kind not in (0, stat.S_IFDIR if folder else stat.S_IFREG) or (attributes & _FOLDER_BIT and not folder):
+        bits = attributes & 0xFFFF & ~(_HARMLESS_BITS | (_FOLDER_BIT if folder else 0))
+        if kind not in (0, stat.S_IFDIR if folder else stat.S_IFREG) or bits:
             raise self.invalid("its attributes say that it is something else than its name does", path)
+        if not kind and mode & 0o111 and not folder:
+            raise self.invalid(
+                "it is executable and not marked as a file: installers differ in what they make of it", path
+            )
         if mode & 0o7000:
             raise self.invalid("it sets the user, the group or the sticky bit", path)
         return mode
@@ -302,13 +321,19 @@ class Archive:
     # --- all of them together -------------------------------------------------------------------------
 
     def _check_names(self) -> None:
-        for path in self.members:
+        above: set[str] = set()
+        length = 0
+        for path in (*self.members, *self.folders):
             folder = path.rpartition("/")[0]
-            while folder:
+            while folder and folder not in above:
                 if folder in self.members:
                     raise self.invalid(
                         f"it is a file, and `{printable(path)}` lies in it as if it were a folder", folder
                     )
+                above.add(folder)
+                length += len(folder)
+                if length > MAX_FOLDERS or len(above) > MAX_MEMBERS:
+                    raise self._limit("its names lead through too many folders", path)
                 folder = folder.rpartition("/")[0]
         for folder in self.folders:
             if folder in self.members:

@@ -1,7 +1,8 @@
 """Verification records: what a host verified before, so that an unchanged bundle need not be judged again.
 
 A record holds the fingerprint of one folder's whole content, under the versions of protocol and tool that judged
-it. With it a start reads every byte and compares one digest; schemas and rules are passed over. A record
+it, and the values that were parsed of it. With it a start reads every byte and compares one digest; parsers, schemas and
+rules are passed over. A record
 that can't be used is none: the bundle is verified in full.
 
 Whoever can write a record can vouch for a bundle. So their folder has to belong to the user, be writable by nobody
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,13 +20,15 @@ from hashlib import sha256
 from typing import Any
 
 from .. import __version__
+from ..bundle.layout import PROVIDER_NAME
 from ..bundle.verify import VerifiedBundle, fingerprint_of, recall_bundle, verify_bundle
 from ..errors import CODES, BundlerError, Diagnostic
-from ..protocol.versions import PROTOCOL_VERSION
+from ..protocol import PROTOCOL_VERSION
+from ..provider.sources import Parsed, parsed_values
 from ..tree import Tree
 
 SCHEMA = "agent-bundler.verification-record.v1"
-_MAX_BYTES = 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -42,10 +44,10 @@ class Records:
         if not hasattr(os, "geteuid"):
             raise _unsafe(self.folder, "cannot be checked on this system")
         try:
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            _make_folder(self.folder)
+            _check_folder(self.folder)
         except OSError as error:
             raise _not_written(self.folder, error) from None
-        _check_folder(self.folder)
 
     def recall(self, tree: Tree, root: str, context: str = "") -> VerifiedBundle | None:
         """The verified bundle in `tree`, whose folder is `root`; None where no record vouches for what lies there now.
@@ -57,7 +59,8 @@ class Records:
         if record is None or any(record.get(key) != value for key, value in _bound(root, context).items()):
             return None
         warnings = tuple(Diagnostic(**each) for each in record["warnings"])
-        bundle = recall_bundle(tree, record["fingerprint"], warnings)
+        parsed = Parsed(record["documents"], record["frontMatter"])
+        bundle = recall_bundle(tree, record["fingerprint"], parsed, warnings)
         return bundle if bundle is not None and bundle.digest == record["digest"] else None
 
     def keep(self, bundle: VerifiedBundle, root: str, context: str = "") -> None:
@@ -73,13 +76,15 @@ class Records:
             **_bound(root, context),
             "digest": bundle.digest,
             "fingerprint": fingerprint,
+            **dict(zip(("documents", "frontMatter"), parsed_values(bundle.tree, bundle.provider), strict=True)),
             "warnings": [_as_json(warning) for warning in bundle.warnings],
         }
+        text = json.dumps(record).encode()
         path = self._path(root)
-        staged = f"{path}.{secrets.token_hex(8)}.new"
+        staged = f"{path}.{os.urandom(8).hex()}.new"
         try:
-            with open(staged, "x", encoding="utf-8", opener=_private) as file:
-                json.dump(record, file)
+            with open(staged, "xb", opener=_private) as file:
+                file.write(sha256(text).hexdigest().encode() + b"\n" + text)
             os.replace(staged, path)
         except OSError as error:
             with suppress(OSError):
@@ -113,21 +118,22 @@ class Records:
             descriptor = os.open(self._path(root), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
                 return None
-            try:
-                value = json.loads(file.read(_MAX_BYTES))
-            except (OSError, ValueError, RecursionError):
+            if status.st_size > _MAX_BYTES:
                 return None
-        shape = {"digest": str, "fingerprint": str, "warnings": list}
-        if not isinstance(value, dict) or not all(isinstance(value.get(key), kind) for key, kind in shape.items()):
+            with open(descriptor, "rb", closefd=False) as file:
+                seal, _, text = file.read(_MAX_BYTES).partition(b"\n")
+        except OSError:
             return None
-        fields = set(Diagnostic.__dataclass_fields__)
-        if not all(isinstance(each, dict) and {"code", "message"} <= set(each) <= fields for each in value["warnings"]):
+        finally:
+            os.close(descriptor)
+        if sha256(text).hexdigest().encode() != seal:  # torn, or not ours
             return None
-        return value
+        record: dict[str, Any] = json.loads(text)
+        return record
 
     def _check_outside(self, root: str) -> None:
         """Raises `records-folder-unsafe` where the records lie in a Provider: that one, or one above them."""
@@ -147,21 +153,40 @@ def _bound(root: str, context: str) -> Mapping[str, str]:
     }
 
 
+def _make_folder(folder: str) -> None:
+    """Make what is missing of the way to the folder, for this user alone; nothing where it would not be safe."""
+    missing = []
+    place = folder
+    while not os.path.isdir(place):
+        missing.append(place)
+        place = os.path.dirname(place)
+    if missing:
+        _check_way(folder, place)
+    for each in reversed(missing):
+        try:
+            os.mkdir(each, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(each):
+                raise
+
+
 def _check_folder(folder: str) -> None:
     """Raises `records-folder-unsafe` where anybody else could write a record, or put another folder in this one's place."""
+    status = os.stat(folder)
+    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+        raise _unsafe(folder, "does not belong to you alone: it needs to be yours, with no write permission for others")
+    _check_way(folder, folder)
+
+
+def _check_way(folder: str, place: str) -> None:
+    """Raises `records-folder-unsafe` for what is wrong with `place` and the folders above, which lead to `folder`."""
     me = os.geteuid()
-    place = folder
     while True:
         status = os.stat(place)
         shared = status.st_mode & _OTHERS_WRITE
-        if place == folder:
-            if status.st_uid != me or shared or not stat.S_ISDIR(status.st_mode):
-                raise _unsafe(
-                    folder, "does not belong to you alone: it needs to be yours, with no write permission for others"
-                )
-        elif status.st_uid not in (me, 0) or (shared and not status.st_mode & stat.S_ISVTX):
+        if status.st_uid not in (me, 0) or (shared and not status.st_mode & stat.S_ISVTX):
             raise _unsafe(folder, f"lies in {place}, in which others can put another folder in its place")
-        if os.path.lexists(os.path.join(place, "provider.yaml")):
+        if os.path.lexists(os.path.join(place, PROVIDER_NAME)):
             raise _unsafe(folder, f"lies in the Provider {place}")
         above = os.path.dirname(place)
         if above == place:

@@ -13,14 +13,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES, BundleManifest
+from ..bundle.layout import MANIFEST_NAME, MAX_MANIFEST_BYTES
+from ..bundle.manifest import BundleManifest
 from ..bundle.manifest import read as read_manifest
 from ..bundle.open import Opened
-from ..bundle.plan import make_plan
+from ..bundle.plan import Plan, check_output, make_plan
 from ..bundle.swap import write_failed
 from ..bundle.write import Nowhere, Progress, write_bundle
 from ..errors import BundlerError, Diagnostic
@@ -28,11 +29,10 @@ from ..paths import to_system
 from ..tree import Tree
 from .check import open_wheel
 from .identity import WheelIdentity, identify
-from .metadata import LICENSE_FOLDER, project, summary
-from .sbom import FOLDER as SBOM_FOLDER
+from .metadata import project, summary
 from .sbom import NAME as SBOM_NAME
 from .sbom import sbom
-from .settings import Settings, read_settings
+from .settings import OWN_FOLDER, Settings, read_settings
 
 #: Seconds since 1970: the time of a wheel's files where SOURCE_DATE_EPOCH does not say another, and what a zip can hold.
 DEFAULT_EPOCH = 1_580_601_600
@@ -77,8 +77,8 @@ def make_wheel(
     """Write the wheel of an opened source or bundle into the folder `output`; a wheel of its name is replaced.
 
     `settings` where they are not those of the pyproject.toml beside the source. Raises what planning a bundle raises,
-    `wheel-settings-invalid`, `wheel-version-unmappable`, `wheel-build-failed`, `wheel-source-changed` and
-    `output-write-failed`. After an error nothing was added.
+    `wheel-settings-invalid`, `wheel-version-unmappable`, `wheel-build-failed`, `wheel-source-changed`,
+    `build-output-overlaps-source` and `output-write-failed`. After an error nothing was added.
     """
     return write_wheel(survey(opened, settings, progress), output)
 
@@ -86,12 +86,12 @@ def make_wheel(
 def write_wheel(content: Content, output: str | os.PathLike[str]) -> BuiltWheel:
     """The same for what was surveyed."""
     folder = os.path.abspath(os.fspath(output))
-    name = content.identity.wheel_name
+    path = os.path.join(folder, content.identity.wheel_name)
+    check_place(content, path)
     with working_folder(folder) as work:
         built = _run(work, _write_project(work, content), "wheel")
         _check(built, content)
         digest, size = _finish(built)
-        path = os.path.join(folder, name)
         try:
             os.replace(built, path)
         except OSError as error:
@@ -117,7 +117,7 @@ def survey(
         data = opened.tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES)
         manifest, generated = read_manifest(data)[0], {MANIFEST_NAME: data}
         if manifest != opened.bundle.manifest:
-            raise _changed(f"{MANIFEST_NAME} has changed since the bundle was verified")
+            raise source_changed(f"{MANIFEST_NAME} has changed since the bundle was verified")
         executable = {path for path in manifest.files if _is_executable(opened.tree, path)}
         warnings = opened.warnings
     else:
@@ -138,6 +138,21 @@ def survey(
     )
 
 
+def check_place(content: Content, path: str) -> None:
+    """Raises `build-output-overlaps-source` for a file that would be, or replace, one that the bundle carries."""
+    opened = content.opened
+    files = (*content.manifest.files, opened.provider.manifest_path, *content.settings.files)
+    plan = Plan(
+        tree=opened.tree,
+        provider=opened.provider,
+        closure=opened.closure,
+        files=files,
+        generated=content.generated,
+        warnings=(),
+    )
+    check_output(plan, path)
+
+
 def metadata_folder(content: Content, output: str) -> str:
     """Write the wheel's METADATA into its .dist-info folder in `output`; that folder's path."""
     with working_folder(output) as work:
@@ -153,11 +168,12 @@ def metadata_folder(content: Content, output: str) -> str:
 @contextmanager
 def working_folder(output: str) -> Iterator[Path]:
     """A folder in `output`, which is made where it is missing, that is gone after the block."""
-    made = not os.path.lexists(output)
+    made = _missing_folders(output)
     try:
         os.makedirs(output, exist_ok=True)
         work = tempfile.mkdtemp(prefix=".agent-bundler-", dir=output)
     except OSError as error:
+        _remove_empty(made)
         raise write_failed(output, error) from None
     try:
         yield Path(work)
@@ -165,8 +181,22 @@ def working_folder(output: str) -> Iterator[Path]:
         raise write_failed(str(error.filename or output), error) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
-        if made and not os.listdir(output):
-            os.rmdir(output)
+        _remove_empty(made)
+
+
+def _missing_folders(folder: str) -> list[str]:
+    """The folder and those above it that are not there yet, the deepest first."""
+    missing = []
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def _remove_empty(folders: list[str]) -> None:
+    with suppress(OSError):  # something is in one of them, and so in those above it
+        for folder in folders:
+            os.rmdir(folder)
 
 
 def epoch() -> int:
@@ -188,25 +218,26 @@ def _write_project(work: Path, content: Content, with_files: bool = True) -> Pat
     import tomli_w
 
     root = work / "project"
-    root.mkdir()
+    (root / OWN_FOLDER).mkdir(parents=True)
     if content.opened.tree.roots:
-        (root / "tree").symlink_to(content.opened.tree.roots[0], target_is_directory=True)
+        (root / OWN_FOLDER / "tree").symlink_to(content.opened.tree.roots[0], target_is_directory=True)
     rows: dict[str, str] = {}
     if with_files:
         for number, path in enumerate([*content.manifest.files, MANIFEST_NAME]):
-            source = f"tree/{path}"
+            source = f"{OWN_FOLDER}/tree/{path}"
             if path in content.generated or not _is_plain(content, path):
-                source = f"generated/{number}"
+                source = f"{OWN_FOLDER}/generated/{number}"
                 _generate(root / source, content, path)
             rows[source] = f"{content.identity.bundle_folder}/{path}"
-    files = {f"{LICENSE_FOLDER}/{name}": data for name, data in content.settings.licenses.items()}
-    files[f"{SBOM_FOLDER}/{SBOM_NAME}"] = sbom(
+    files = dict(content.settings.licenses)
+    files[f"{OWN_FOLDER}/{SBOM_NAME}"] = sbom(
         content.identity, content.manifest.digest, content.settings.license, summary(content.opened.provider)
     )
     for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-        (root / name).chmod(0o644)
+        place = root / os.fsdecode(to_system(name))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+        place.chmod(0o644)
     description = project(content.opened.provider, content.identity, content.settings, content.manifest.digest, rows)
     (root / "pyproject.toml").write_text(tomli_w.dumps(description), "utf-8")
     return root
@@ -217,7 +248,12 @@ def _is_plain(content: Content, path: str) -> bool:
     roots = content.opened.tree.roots
     if not roots:
         return False
-    mode = os.stat(os.path.join(os.fsencode(roots[0]), os.fsencode(to_system(path)))).st_mode
+    try:
+        mode = os.stat(os.path.join(os.fsencode(roots[0]), os.fsencode(to_system(path)))).st_mode
+    except OSError as error:
+        raise source_changed(f"`{path}` can't be read any more: {os.strerror(error.errno or 0)}") from None
+    if not stat.S_ISREG(mode):
+        raise source_changed(f"`{path}` is no regular file any more")
     return mode & 0o7000 == 0 and bool(mode & stat.S_IXUSR) == (path in content.executable)
 
 
@@ -227,9 +263,12 @@ def _generate(target: Path, content: Content, path: str) -> None:
         if path in content.generated:
             file.write(content.generated[path])
         else:
-            with content.opened.tree.open(path) as reader:
-                for chunk in reader.chunks():
-                    file.write(chunk)
+            try:
+                with content.opened.tree.open(path) as reader:
+                    for chunk in reader.chunks():
+                        file.write(chunk)
+            except BundlerError as error:  # it was read before
+                raise source_changed(error.message) from None
     target.chmod(0o755 if path in content.executable else 0o644)
 
 
@@ -268,7 +307,8 @@ def _run(work: Path, root: Path, what: str) -> str:
             return str(builder.prepare("wheel", str(output)))
         return builder.build("wheel", str(output))
     except (BuildException, BuildBackendException) as error:
-        lines = [line for line in said.splitlines() if line.strip()]
+        # A traceback ends with the error, whose further lines are indented.
+        lines = [line for line in said.splitlines() if line.strip() and not line[0].isspace()]
         reason = lines[-1] if lines else str(error)
         raise BundlerError("wheel-build-failed", f"hatchling does not build the {what}: {reason}") from None
 
@@ -278,16 +318,17 @@ def _check(path: str, content: Content) -> None:
     try:
         with open_wheel(path) as wheel:
             if wheel.bundle.manifest != content.manifest or wheel.executable != content.executable:
-                raise _changed("the wheel holds something else than was read before")
+                raise source_changed("the wheel holds something else than was read before")
             if wheel.identity != content.identity:
                 raise AssertionError(f"{wheel.identity} is not {content.identity}")
     except BundlerError as error:
         if error.code == "bundle-file-digest-mismatch":
-            raise _changed(error.message) from None
+            raise source_changed(error.message) from None
         raise
 
 
-def _changed(what: str) -> BundlerError:
+def source_changed(what: str) -> BundlerError:
+    """`wheel-source-changed`."""
     return BundlerError("wheel-source-changed", what)
 
 

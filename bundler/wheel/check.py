@@ -23,12 +23,14 @@ from ..bundle.digests import digest_of_file
 from ..bundle.verify import VerifiedBundle, verify_bundle
 from ..errors import BundlerError
 from ..paths import printable
-from ..tree import Archive, ZipTree
+from ..tree import folders_of
+from ..tree.archive import Archive
+from ..tree.zipped import ZipTree
 from . import sbom
 from .distinfo import Metadata, Row, check_wheel_file, mismatch, read_entry_points, read_metadata, read_record
 from .identity import TAG, WheelIdentity, identity_of
 from .metadata import LICENSE_FOLDER
-from .naming import NAMESPACE, module_name
+from .naming import NAMESPACE, claimed_by, module_name
 
 _INFO_FILES = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
 # Faults of one kind named one by one; the rest is counted.
@@ -85,7 +87,7 @@ def _verify(archive: Archive) -> VerifiedWheel:
     except BundlerError as error:
         raise BundlerError.of([*faults, error]) from None
     # 9. RECORD's hashes
-    faults.extend(_bounded(_hash_faults(tree, rows, bundle, identity, f"{info}/RECORD")))
+    faults.extend(_bounded(_hash_faults(archive, rows, bundle, identity, f"{info}/RECORD")))
     # 10. the Provider's names
     identity = identity_of(bundle.provider, metadata)
     if bundle.provider.id != entry.id:
@@ -97,6 +99,15 @@ def _verify(archive: Archive) -> VerifiedWheel:
             )
         )
     else:
+        owner = claimed_by(identity.distribution)
+        if owner not in (None, entry.id):
+            faults.append(
+                BundlerError(
+                    "wheel-identity-mismatch",
+                    f"{identity.distribution} is the distribution of the Provider `{owner}`; the bundle is of `{entry.id}`",
+                    path=f"{info}/METADATA",
+                )
+            )
         faults.extend(sbom.faults(tree, info, identity, bundle.digest))
     if faults:
         raise BundlerError.of(faults)
@@ -154,10 +165,8 @@ def _check_places(archive: Archive, identity: WheelIdentity) -> None:
         if path.startswith(bundle) or (path.startswith(info) and belongs_in_info(path[len(info) :])):
             continue
         faults.append(_foreign(path))
-    for folder in archive.folders:
-        inside = f"{folder}/"
-        if not inside.startswith((bundle, info)) and not bundle.startswith(inside):
-            faults.append(_foreign(folder))
+    # A folder that leads to none of the files would be one more thing that gets installed.
+    faults.extend(_foreign(folder) for folder in sorted(archive.folders - folders_of(archive.members)))
     if faults:
         raise BundlerError.of(list(_bounded(iter(faults))))
 
@@ -202,13 +211,14 @@ def _row_faults(archive: Archive, rows: dict[str, Row], record: str) -> Iterator
 
 
 def _hash_faults(
-    tree: ZipTree, rows: dict[str, Row], bundle: VerifiedBundle, identity: WheelIdentity, record: str
+    archive: Archive, rows: dict[str, Row], bundle: VerifiedBundle, identity: WheelIdentity, record: str
 ) -> Iterator[BundlerError]:
     """The bundle's files were hashed when it was verified: theirs are compared, the others' made."""
+    tree = ZipTree(archive)
     verified = {f"{identity.bundle_folder}/{path}": digest for path, digest in bundle.manifest.files.items()}
     for path, row in rows.items():
-        if path == record or row.digest is None:
-            continue
+        if path == record or row.digest is None or path not in archive.members:
+            continue  # told by its row
         actual = verified[path] if path in verified else digest_of_file(tree, path)
         if actual != row.digest:
             yield mismatch(record, f"`{printable(path)}` has the digest {actual} and is recorded with {row.digest}")

@@ -18,9 +18,23 @@ from .naming import GROUP, NAMESPACE
 #: The largest of these files that is read, in bytes: RECORD has a line for each of up to 200,000 files.
 MAX_BYTES = 64 * 1024 * 1024
 MAX_ENTRY_POINTS = 64 * 1024
+#: Characters of the headers of METADATA and WHEEL; what METADATA describes stands behind them.
+MAX_HEADERS = 1024 * 1024
+#: Rows of RECORD: an installer adds some for bytecode.
+MAX_ROWS = 500_000
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
-_VERSION = re.compile(r"[0-9A-Za-z.!+]+\Z")
+# As Python's packages normalize it (PEP 440).
+_VERSION = re.compile(
+    r"(?:[1-9]\d*!)?(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*))*(?:(?:a|b|rc)(?:0|[1-9]\d*))?"
+    r"(?:\.post(?:0|[1-9]\d*))?(?:\.dev(?:0|[1-9]\d*))?(?:\+[a-z0-9]+(?:\.[a-z0-9]+)*)?\Z",
+    re.ASCII,
+)
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
+# Where some readers begin a new line and others do not, and what no line has.
+_UNCLEAR = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+# What reading raises for a file that is not there, or far larger than such a file can be.
+_UNUSABLE = {"file-missing": "is missing, or is no file", "parse-failed": "is larger than such a file can be"}
 _SEPARATORS = re.compile(r"[-_.]+")
 _HASH = re.compile(r"([a-z0-9_]+)=([A-Za-z0-9_-]+)\Z")
 _MODULE = re.compile(rf"{re.escape(NAMESPACE)}\.(p_[a-z0-9_]+)\Z")
@@ -67,15 +81,19 @@ def check_wheel_file(tree: Tree, folder: str, tag: str) -> None:
     for name, expected in (("Wheel-Version", "1.0"), ("Root-Is-Purelib", "true"), ("Tag", tag)):
         found = _single(headers, path, name)
         if found != expected:
-            raise _invalid(path, f"has {name}: {found}; {expected} is expected")
+            raise _invalid(path, f"has {name}: {printable(found)}; {expected} is expected")
 
 
 def read_entry_points(tree: Tree, folder: str) -> EntryPoint:
     """The one entry point. Raises `wheel-entry-point-invalid`, and what reading raises."""
     path = f"{folder}/entry_points.txt"
-    found = parse_entry_points(_text(tree, path, MAX_ENTRY_POINTS))
-    if len(found) != 1 or found[0][0] != GROUP:
-        named = ", ".join(f"[{group}] {name}" for group, name, _ in found) or "none"
+    text = _text(tree, path, MAX_ENTRY_POINTS, "wheel-entry-point-invalid").replace("\r\n", "\n")
+    if _UNCLEAR.search(text):
+        raise BundlerError("wheel-entry-point-invalid", f"{path} contains control characters", path=path)
+    found = parse_entry_points(text)
+    sections = [line.strip() for line in text.splitlines() if line.strip().startswith("[")]
+    if len(found) != 1 or found[0][0] != GROUP or sections != [f"[{GROUP}]"]:
+        named = ", ".join(f"[{group}] {name}" for group, name, _ in found[:20]) or "none"
         raise BundlerError(
             "wheel-entry-point-invalid",
             f"{path} has the entry points {printable(named)}; one in [{GROUP}] and no other is expected",
@@ -115,7 +133,10 @@ def read_record(tree: Tree, folder: str) -> dict[str, Row]:
     """The rows by path, which stands in normal form. Raises `wheel-record-mismatch`, and what reading raises."""
     path = f"{folder}/RECORD"
     rows: dict[str, Row] = {}
-    for number, (name, written, size) in enumerate(_record_lines(_text(tree, path, MAX_BYTES), path), 1):
+    text = _text(tree, path, MAX_BYTES, "wheel-record-mismatch")
+    for number, (name, written, size) in enumerate(_record_lines(text, path), 1):
+        if number > MAX_ROWS:
+            raise _mismatch(path, f"has more than {MAX_ROWS:,} rows")
         if name in rows:
             raise _mismatch(path, f"`{printable(name)}` has a second row in line {number}")
         rows[name] = Row(name, _digest(written, path, name), _size(size, path, name))
@@ -180,18 +201,22 @@ def from_base64(text: str) -> str | None:
 
 def _headers(tree: Tree, path: str) -> list[tuple[str, str]]:
     """Names in lower case and values of the lines before the first empty one; a continued value is joined."""
-    found: list[tuple[str, str]] = []
-    for line in _text(tree, path, MAX_BYTES).replace("\r\n", "\n").split("\n"):
-        if not line:
-            break
-        if line[0] in " \t" and found:
-            found[-1] = (found[-1][0], f"{found[-1][1]}\n{line.strip()}")
+    text, _, _ = _text(tree, path, MAX_BYTES).replace("\r\n", "\n").partition("\n\n")
+    if len(text) > MAX_HEADERS:
+        raise _invalid(path, f"has headers of {len(text):,} characters; {MAX_HEADERS:,} is the most")
+    unclear = _UNCLEAR.search(text)
+    if unclear is not None:
+        raise _invalid(path, f"has the character U+{ord(unclear.group()):04X} in its headers")
+    found: list[tuple[str, list[str]]] = []
+    for line in text.removesuffix("\n").split("\n"):
+        if line[:1] in (" ", "\t") and found:
+            found[-1][1].append(line.strip(" \t"))
             continue
         name, colon, value = line.partition(":")
-        if not colon:
+        if not colon or not _HEADER.match(name):
             raise _invalid(path, f"has the line {printable(line[:80])!r}, which is no header")
-        found.append((name.strip().lower(), value.strip()))
-    return found
+        found.append((name.lower(), [value.strip(" \t")]))
+    return [(name, "\n".join(lines)) for name, lines in found]
 
 
 def _single(headers: list[tuple[str, str]], path: str, name: str) -> str:
@@ -201,11 +226,16 @@ def _single(headers: list[tuple[str, str]], path: str, name: str) -> str:
     return values[0]
 
 
-def _text(tree: Tree, path: str, limit: int) -> str:
+def _text(tree: Tree, path: str, limit: int, code: str = "wheel-metadata-invalid") -> str:
     try:
         return tree.read(path, limit).decode()
     except UnicodeDecodeError:
-        raise _invalid(path, "is no UTF-8 text") from None
+        what = "is no UTF-8 text"
+    except BundlerError as error:
+        if error.code not in _UNUSABLE:
+            raise
+        what = _UNUSABLE[error.code]
+    raise BundlerError(code, f"{path} {what}", path=path)
 
 
 def _invalid(path: str, what: str) -> BundlerError:

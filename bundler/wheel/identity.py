@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..errors import BundlerError
 from ..protocol.model import Provider
 from .distinfo import Metadata
 from .naming import NAMESPACE, distribution_name, module_name, python_version
-from .settings import Settings, check_distribution
+
+if TYPE_CHECKING:
+    from .settings import Settings
 
 TAG = "py3-none-any"
 
@@ -57,6 +60,8 @@ def identify(provider_id: str, provider_version: str, settings: Settings) -> Whe
     Raises `wheel-version-unmappable` where no version is set and none follows from the Provider's, and
     `wheel-settings-invalid` for a distribution that belongs to another Provider id.
     """
+    from .settings import check_distribution
+
     check_distribution(settings, provider_id)
     distribution = settings.distribution or distribution_name(provider_id)
     version = settings.version or python_version(provider_version)

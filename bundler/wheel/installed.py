@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ..bundle.manifest import MANIFEST_NAME, MAX_MANIFEST_BYTES
+from ..bundle.layout import MANIFEST_NAME, MAX_MANIFEST_BYTES
 from ..errors import CODES, BundlerError, Diagnostic
 from ..paths import printable
 from ..tree import DirectoryTree
 from .distinfo import MAX_ENTRY_POINTS, check_entry_point, normalized, parse_entry_points, read_metadata
-from .naming import GROUP, NAMESPACE
+from .naming import GROUP, NAMESPACE, claimed_by, module_name
 
 _INFO = (".dist-info", ".egg-info")
 _ARCHIVES = (".whl", ".zip", ".egg")
 _MAX_DIRECT_URL = 64 * 1024
+# What pip renames to remove it begins so, and is left if pip is killed; pip passes it over too.
+_REMOVED = "~"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +58,8 @@ def list_installed(path: Iterable[str] | None = None) -> list[InstalledProvider]
     """Every Provider on the path (`sys.path` where none is given), in its order, those that can't be used too."""
     found: list[InstalledProvider] = []
     first: dict[tuple[str, str], str] = {}
-    for location in _locations(path):
-        for each in sorted(_at(location), key=lambda each: (each.id, each.info)):
+    for location in locations(path):
+        for each in _once(sorted(_at(location), key=lambda each: (each.id, each.info))):
             key = (each.id, each.distribution)
             before = first.setdefault(key, location)
             found.append(each if before == location else replace(each, shadowed_by=before))
@@ -80,6 +84,11 @@ def choose(everything: Sequence[InstalledProvider], provider_id: str) -> Install
             chosen.problem.code, chosen.problem.message, hint=chosen.problem.hint, diagnostics=(chosen.problem,)
         )
     return chosen
+
+
+def find_installed(provider_id: str, path: Iterable[str] | None = None) -> InstalledProvider:
+    """The installed Provider of that id, not verified. Raises what `choose` raises."""
+    return choose(list_installed(path), provider_id)
 
 
 def not_installed(everything: Sequence[InstalledProvider], provider_id: str) -> BundlerError:
@@ -127,11 +136,15 @@ def duplicates(found: Sequence[InstalledProvider]) -> list[Diagnostic]:
     ]
 
 
-def _locations(path: Iterable[str] | None) -> Iterator[str]:
+def locations(path: Iterable[str] | None) -> Iterator[str]:
+    """The folders and archives of the path, absolute, each once."""
     seen: set[str] = set()
     for each in sys.path if path is None else path:
-        location = os.path.abspath(each or os.curdir)
-        real = os.path.realpath(location)
+        try:
+            location = os.path.abspath(each or os.curdir)
+            real = os.path.realpath(location)
+        except (OSError, ValueError):
+            continue  # as for imports: a relative one where the current folder is gone, or one that is no path
         if real not in seen:
             seen.add(real)
             yield location
@@ -143,9 +156,10 @@ def _at(location: str) -> Iterator[InstalledProvider]:
         return
     try:
         with os.scandir(location) as entries:
-            infos = [entry.name for entry in entries if entry.name.endswith(_INFO)]
+            names = [entry.name for entry in entries]
     except OSError:
         return  # as for imports: what is no folder, or can't be read, holds nothing
+    infos = [name for name in names if name.endswith(_INFO) and not name.startswith(_REMOVED)]
     if not infos:
         return
     with DirectoryTree(location) as tree:
@@ -158,9 +172,11 @@ def _distribution(tree: DirectoryTree, location: str, info: str) -> Iterator[Ins
     try:
         # Most distributions have none, or none of ours; opening one is cheaper than asking whether it is there.
         text = tree.read(path, MAX_ENTRY_POINTS)
-    except BundlerError:
-        return
+        why = f"{path} names no Provider"
+    except BundlerError as error:
+        text, why = b"", error.message
     if GROUP.encode() not in text:
+        yield from _unnamed(tree, location, info, why)
         return
     entries = parse_entry_points(text.decode(errors="replace"))
     for group, name, value in entries:
@@ -168,19 +184,46 @@ def _distribution(tree: DirectoryTree, location: str, info: str) -> Iterator[Ins
             yield _provider(tree, location, info, name, value, alone=len(entries) == 1)
 
 
-def _provider(
-    tree: DirectoryTree, location: str, info: str, name: str, value: str, *, alone: bool
-) -> InstalledProvider:
-    stem = info.rpartition(".")[0]
-    guessed, _, version = stem.partition("-")
-    found = InstalledProvider(
+def _unnamed(tree: DirectoryTree, location: str, info: str, why: str) -> Iterator[InstalledProvider]:
+    """A distribution without a Provider's entry point whose name is one's: broken, where that one's folder is there."""
+    provider_id = claimed_by(normalized(info.partition("-")[0]))
+    if provider_id is not None and tree.names(f"{NAMESPACE}/{module_name(provider_id)}"):
+        found = _guessed(provider_id, location, info)
+        yield replace(found, problem=_problem(found, _broken(found, why)))
+
+
+def _guessed(name: str, location: str, info: str) -> InstalledProvider:
+    """What the names alone say."""
+    stem = printable(info.rpartition(".")[0])
+    distribution, _, version = stem.partition("-")
+    return InstalledProvider(
         id=printable(name),
-        distribution=normalized(guessed),
+        distribution=normalized(distribution),
         version=version,
         location=location,
         info=info,
         module=None,
     )
+
+
+def _once(found: list[InstalledProvider]) -> Iterator[InstalledProvider]:
+    """Those of one folder. Where a distribution has several .dist-info folders, nothing tells which one is current."""
+    infos: dict[str, dict[str, None]] = {}
+    for each in found:
+        infos.setdefault(each.distribution, {})[printable(each.info)] = None
+    for each in found:
+        several = infos[each.distribution]
+        if each.problem is None and len(several) > 1:
+            why = f"{' and '.join(several)} lie there: an upgrade left one, as `pip install --target --upgrade` does"
+            yield replace(each, problem=_problem(each, _broken(each, why)))
+        else:
+            yield each
+
+
+def _provider(
+    tree: DirectoryTree, location: str, info: str, name: str, value: str, *, alone: bool
+) -> InstalledProvider:
+    found = _guessed(name, location, info)
     try:
         if not info.endswith(".dist-info"):
             raise _broken(found, "it was installed without a wheel (by setup.py), and lists no files")
@@ -199,8 +242,10 @@ def _digest(tree: DirectoryTree, found: InstalledProvider) -> str:
     """What the installed manifest.json says of itself. Raises what tells why there is none."""
     path = f"{NAMESPACE}/{found.module}/bundle/{MANIFEST_NAME}"
     try:
-        value = json.loads(tree.read(path, MAX_MANIFEST_BYTES))
-        return str(value["digest"])
+        digest = json.loads(tree.read(path, MAX_MANIFEST_BYTES))["digest"]
+        if _DIGEST.match(digest):
+            return str(digest)
+        raise _broken(found, f"{path} has no digest of a bundle")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _broken(found, f"{path} is damaged") from None
     except BundlerError as error:
@@ -211,7 +256,11 @@ def _digest(tree: DirectoryTree, found: InstalledProvider) -> str:
                 path=found.location,
             ) from None
         if error.code == "file-missing":
-            raise _broken(found, f"{path} is missing: it was removed in part, or built by something else") from None
+            raise _broken(
+                found,
+                f"{path} is missing: it was removed in part, built by something else, or not copied, "
+                "which `pip install --target` does where another Provider is; give pip all of them at once",
+            ) from None
         raise
 
 
@@ -239,26 +288,22 @@ def _broken(found: InstalledProvider, why: str) -> BundlerError:
 
 def _zipped(file: str) -> Iterator[InstalledProvider]:
     """A Provider's wheel that was put on the path as it is: Python can import from it, a host can't run from it."""
+    import zlib
     from zipfile import BadZipFile, ZipFile
 
-    with suppress(OSError, BadZipFile, ValueError, NotImplementedError, RuntimeError), ZipFile(file) as archive:
+    broken = (OSError, EOFError, BadZipFile, ValueError, NotImplementedError, RuntimeError, zlib.error)
+    with suppress(*broken), ZipFile(file) as archive:
         for name in archive.namelist():
             info, _, rest = name.partition("/")
             if rest != "entry_points.txt" or archive.getinfo(name).file_size > MAX_ENTRY_POINTS:
                 continue
-            stem = info.rpartition(".")[0]
             for group, provider_id, _ in parse_entry_points(archive.read(name).decode(errors="replace")):
                 if group == GROUP:
                     message = (
                         f"{file} is an archive on the path: its files are not on disk, where a host runs them from"
                     )
-                    yield InstalledProvider(
-                        id=printable(provider_id),
-                        distribution=normalized(stem.partition("-")[0]),
-                        version=stem.partition("-")[2],
-                        location=file,
-                        info=info,
-                        module=None,
+                    yield replace(
+                        _guessed(provider_id, file, info),
                         problem=Diagnostic(
                             code="installed-zipped", message=message, path=file, hint=CODES["installed-zipped"]
                         ),

@@ -12,13 +12,14 @@ What is *not* verified: who made it, and bytecode. Whoever may write to the fold
 from __future__ import annotations
 
 import os
+import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..bundle.digests import digest_of_file
-from ..bundle.manifest import MANIFEST_NAME
+from ..bundle.layout import MANIFEST_NAME
 from ..bundle.verify import VerifiedBundle, verify_bundle
 from ..errors import CODES, BundlerError, Diagnostic
 from ..paths import printable
@@ -35,12 +36,12 @@ from .distinfo import (
     read_record,
 )
 from .identity import TAG, WheelIdentity, identity_of
-from .installed import InstalledProvider, duplicates
+from .installed import InstalledProvider, duplicates, locations
 from .naming import NAMESPACE
 
 # Written by installers into the .dist-info folder.
 _INSTALLERS = ("INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json")
-_BYTECODE = re.compile(r"(?P<stem>.+)\.[a-z][a-z0-9-]*(?:\.opt-[a-z0-9]+)?\.pyc\Z")
+_BYTECODE = re.compile(r"(?P<stem>.+)\.(?!opt-)[a-z][a-z0-9-]*(?:\.opt-[a-z0-9]+)?\.pyc\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +69,10 @@ class InstalledTree(DirectoryTree):
         kinds = {entry.path: entry.kind for entry in found}
         passed = {entry.path for entry in found if entry.kind == "file" and _is_bytecode(entry.path, kinds)}
         self.bytecode = tuple(sorted(passed))
-        # A folder that holds nothing else goes with it.
+        # A folder that holds nothing else goes with it, and one whose bytecode was removed.
         kept = {entry.path.rpartition("/")[0] for entry in found if entry.path not in passed}
-        folders = {path.rpartition("/")[0] for path in passed} - kept
+        scripts = {entry.path.rpartition("/")[0] for entry in found if entry.path.endswith(".py")}
+        folders = {path for path, kind in kinds.items() if kind == "folder" and _is_cache(path, scripts)} - kept
         return iter([entry for entry in found if entry.path not in passed and entry.path not in folders])
 
 
@@ -83,6 +85,11 @@ def _is_bytecode(path: str, kinds: Mapping[str, str]) -> bool:
         return False
     script = f"{matched['stem']}.py"
     return kinds.get(f"{above}/{script}" if above else script) == "file"
+
+
+def _is_cache(path: str, scripts: Collection[str]) -> bool:
+    folder, _, name = path.rpartition("/")
+    return name == "__pycache__" and folder in scripts
 
 
 #: Gives the bundle of a tree that was verified before, under a text that stands for what was verified with it.
@@ -103,10 +110,13 @@ def verified_install(
         problem = installed.problem
         raise BundlerError(problem.code, problem.message, hint=problem.hint, diagnostics=(problem,))
     with DirectoryTree(installed.location) as site, InstalledTree(installed.root) as tree:
-        metadata = read_metadata(site, installed.info)
+        _check_place(installed, site, tree)
         context = context_of(installed, site)
+        metadata = read_metadata(site, installed.info)
         known = recall(tree, context)
         bundle = known or _verify(installed, site, tree, metadata)
+        if known is None and context_of(installed, site) != context:
+            raise mismatch(f"{installed.info}/RECORD", "what it lists was changed while it was verified")
         yield VerifiedInstall(
             installed=installed,
             identity=identity_of(bundle.provider, metadata),
@@ -119,9 +129,24 @@ def verified_install(
 
 
 def context_of(installed: InstalledProvider, site: Tree) -> str:
-    """What is verified with an installed bundle, as one text: another one is another install."""
-    files = (f"{installed.info}/{name}" for name in ("METADATA", "WHEEL", "entry_points.txt", "RECORD"))
-    return "\n".join(f"{path} {digest_of_file(site, path)}" for path in files)
+    """What is verified with an installed bundle, as one text: another one is another install.
+
+    That is every file of the .dist-info folder, and the names beside the bundle. Raises what reading raises.
+    """
+    files = [f"{path!a} {digest_of_file(site, path)}" for path in _info_entries(site, installed.info)]
+    return "\n".join([*files, *map(ascii, site.names(f"{NAMESPACE}/{installed.module}"))])
+
+
+def _check_place(installed: InstalledProvider, site: DirectoryTree, tree: DirectoryTree) -> None:
+    """Raises `installed-broken` where the bundle's folder is reached by a link: RECORD then is of another place."""
+    expected = os.path.join(site.root, os.path.relpath(installed.root, installed.location))
+    if tree.root != expected:
+        raise BundlerError(
+            "installed-broken",
+            f"{installed.distribution} in {installed.location} is broken: "
+            f"a symbolic link leads to its bundle, which lies in {tree.root}",
+            path=installed.location,
+        )
 
 
 def _verify(
@@ -168,18 +193,21 @@ def _record_faults(
     for path in [*digests, folder + MANIFEST_NAME]:
         if path not in rows:
             yield mismatch(record, f"`{printable(path)}` is in the bundle and has no row")
+    lying = list(_info_entries(site, info))
     for path, row in rows.items():
         if path.startswith(folder) and path[len(folder) :] in bytecode:
             continue
         if path in digests:
             yield from _hash_fault(record, row, digests[path])
-        elif path == folder + MANIFEST_NAME or (path.startswith(f"{info}/") and path != record):
+        elif path == folder + MANIFEST_NAME or (path in lying and path != record):
             yield from _content_fault(site, record, row)
         elif path.startswith(folder) and _is_bytecode(path, dict.fromkeys(digests, "file")):
             continue  # it was compiled once, and is gone
+        elif path != record and posixpath.normpath(path).startswith(f"{info}/"):
+            yield mismatch(record, f"`{printable(path)}` has a row and does not lie there")
         elif path != record:
             yield _foreign(path)
-    for entry in _info_entries(site, info):
+    for entry in lying:
         if entry not in rows:
             yield mismatch(record, f"`{printable(entry)}` lies there and has no row")
 
@@ -197,7 +225,7 @@ def _content_fault(site: Tree, record: str, row: Row) -> Iterator[BundlerError]:
     except BundlerError as error:
         yield mismatch(record, f"`{printable(row.path)}` has a row: {error.message}")
         return
-    if row.digest is not None or row.path.rpartition("/")[2] not in _INSTALLERS:
+    if row.digest is not None or row.path.removeprefix(record.removesuffix("RECORD")) not in _INSTALLERS:
         yield from _hash_fault(record, row, actual)
 
 
@@ -213,32 +241,49 @@ def _foreign(path: str) -> BundlerError:
     )
 
 
-def check_neighbours(found: Sequence[InstalledProvider], ids: Collection[str] = ()) -> list[Diagnostic]:
+def check_neighbours(
+    found: Sequence[InstalledProvider], ids: Collection[str] = (), path: Iterable[str] | None = None
+) -> list[Diagnostic]:
     """What no single distribution shows: ids that two claim, paths that two own, folders that none owns, code there.
 
-    `found` is what `list_installed` gave; of the Providers with these `ids`, or of all without any.
+    `found` is what `list_installed` gave for the path; of the Providers with these `ids`, or of all without any.
     """
     meant = [each for each in found if not ids or each.id in ids]
     findings = duplicates(meant)
-    for location in dict.fromkeys(each.location for each in found if os.path.isdir(each.location)):
+    for location in locations(path):
+        if not os.path.isdir(os.path.join(location, NAMESPACE)):
+            continue
         modules = {each.module for each in meant if each.location == location}
         known = {each.module for each in found if each.location == location}
         with DirectoryTree(location) as site:
+            shared: dict[tuple[str, ...], list[str]] = {}
+            for name, infos in _owners(site).items():
+                if len(infos) > 1 and name.split("/")[1] in modules:
+                    shared.setdefault(tuple(infos), []).append(name)
             findings += [
                 _finding(
                     "installed-path-shared",
-                    path,
-                    f"{location}: `{printable(path)}` belongs to {' and to '.join(infos)}; "
-                    "what lies there is of the one that was installed last",
+                    paths[0],
+                    f"{location}: `{printable(paths[0])}`"
+                    + (f" (and {len(paths) - 1:,} more)" if len(paths) > 1 else "")
+                    + f" belongs to {' and to '.join(infos)}; what lies there is of the one that was installed last",
                 )
-                for path, infos in _owners(site).items()
-                if len(infos) > 1 and path.split("/")[1] in modules
+                for infos, paths in shared.items()
             ]
             findings += [
                 _finding("installed-stray", path, f"{location}: `{printable(path)}` belongs to no installed Provider")
                 for path in (f"{NAMESPACE}/{name}" for name in site.names(NAMESPACE) if not ids and name not in known)
+                if _holds_files(os.path.join(location, path))
             ]
     return findings
+
+
+def _holds_files(place: str) -> bool:
+    """Whether anything but folders lies there: pip leaves the empty ones of what it removed."""
+    if os.path.islink(place) or not os.path.isdir(place):
+        return True
+    with DirectoryTree(place) as tree:
+        return any(entry.kind != "folder" for entry in tree.entries())
 
 
 def _finding(code: str, path: str, message: str) -> Diagnostic:

@@ -10,9 +10,8 @@ from ..protocol.canonical import collation_key
 from ..protocol.model import Action, Graph, Provider
 from .identity import WheelIdentity
 from .naming import GROUP
-from .sbom import FOLDER as SBOM_FOLDER
 from .sbom import NAME as SBOM_NAME
-from .settings import Settings
+from .settings import OWN_FOLDER, Settings
 
 #: The longest Summary that indexes take.
 MAX_SUMMARY = 512
@@ -30,16 +29,16 @@ _WHAT_IT_IS = (
     "An Agent Graph Provider: data that tells an agent's host which step is legal next. Nothing in it is imported, "
     "and installing it runs nothing. Effects are what its author declares, not a sandbox."
 )
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&-])")
+# Control characters, ends of lines, and what shows the characters around it in another order.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
+# Also what makes numbered lists, addresses that become links, and names of emoji.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@-]|:(?=\S)|(?<=[0-9])\.(?!\S)|(?<=www)\.)", re.IGNORECASE)
 
 
 def summary(provider: Provider) -> str:
     """One line of the Provider's description, or what it is."""
-    text = provider.description or provider.name or ""
-    first = _one_line(text.strip().split("\n\n")[0])
-    if not first:
-        first = f"The Agent Graph Provider {provider.id}"
+    texts = (provider.description or "", provider.name or "", f"The Agent Graph Provider {provider.id}")
+    first = next(filter(None, (_one_line(text.strip().split("\n\n")[0]) for text in texts)))
     return first if len(first) <= MAX_SUMMARY else first[: MAX_SUMMARY - 1].rstrip() + "…"
 
 
@@ -59,7 +58,7 @@ def project(
             "readme": {"text": text, "content-type": media_type},
             "requires-python": settings.requires_python,
             **({"license": settings.license} if settings.license else {}),
-            "license-files": [glob.escape(f"{LICENSE_FOLDER}/{name}") for name in sorted(settings.licenses)],
+            "license-files": [glob.escape(name) for name in sorted(settings.licenses)],
             "authors": [dict(author) for author in settings.authors],
             "keywords": sorted({*_KEYWORDS, *settings.keywords}),
             "classifiers": list(_CLASSIFIERS),
@@ -75,7 +74,7 @@ def project(
                             "core-metadata-version": METADATA_VERSION,
                             "bypass-selection": True,
                             "force-include": dict(files),
-                            "sbom-files": [f"{SBOM_FOLDER}/{SBOM_NAME}"],
+                            "sbom-files": [f"{OWN_FOLDER}/{SBOM_NAME}"],
                         }
                     }
                 }
@@ -86,11 +85,11 @@ def project(
 
 def readme(provider: Provider, identity: WheelIdentity, digest: str) -> str:
     """The page of a wheel whose author gave none: what it is, Graphs, Actions with effects, how to verify (Markdown)."""
-    name = provider.name if provider.name and provider.name != provider.id else None
+    name, description = _plain(provider.name or ""), _plain(provider.description or "")
     blocks = [
         f"# {_plain(provider.id)} {_plain(provider.version)}",
-        *([f"**{_plain(name)}**"] if name else []),
-        *([_plain(provider.description)] if provider.description else []),
+        *([f"**{name}**"] if name and provider.name != provider.id else []),
+        *([description] if description else []),
         _WHAT_IT_IS,
         "## Graphs",
         "\n".join(_graph_line(graph) for graph in _sorted(provider.graphs.values())),
@@ -119,8 +118,8 @@ def _sorted(items: Iterable[Any]) -> list[Any]:
 
 def _graph_line(graph: Graph) -> str:
     entries = ", ".join(_code(name) for name in graph.entrypoints)
-    described = f": {_plain(graph.description)}" if graph.description else ""
-    return f"- {_code(graph.id)} (entrypoints: {entries}){described}"
+    described = _plain(graph.description or "")
+    return f"- {_code(graph.id)} (entrypoints: {entries})" + (f": {described}" if described else "")
 
 
 def _action_row(action: Action) -> str:
@@ -139,7 +138,7 @@ def _plain(text: str) -> str:
 
 def _code(text: str) -> str:
     """A text as a code span: its fence is longer than any run of backticks in it."""
-    line = _one_line(text)
+    line = _one_line(text) or " "
     longest = max(map(len, re.findall(r"`+", line)), default=0)
     fence = "`" * (longest + 1)
     blank = " " if longest else ""

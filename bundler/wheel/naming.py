@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 
 from ..errors import BundlerError
+from ..protocol.identifiers import is_id
 
 PREFIX = "agent-graph-provider-"
 #: The namespace package (PEP 420) that every Provider's folder is installed in.
@@ -64,7 +65,7 @@ def id_of(written: str) -> str:
     """The Provider id that a slug stands for. Raises ValueError for what `slug` never gives."""
     first, *rest = written.split("-")
     found = _id_of_number(rest[0]) if first == "x" and len(rest) == 1 else _id_of_parts(first, rest)
-    if not found or slug(found) != written:
+    if not is_id(found) or slug(found) != written:
         raise ValueError(f"{written!r} stands for no Provider id")
     return found
 

@@ -28,14 +28,14 @@ def sbom(identity: WheelIdentity, digest: str, license_expression: str | None, s
     """The document's bytes. Pure."""
     from uuid import UUID, uuid5
 
-    purl = f"pkg:pypi/{identity.distribution}@{identity.version}"
+    purl = _purl(identity)
     component: dict[str, Any] = {
         "type": "data",
         "bom-ref": purl,
         "name": identity.distribution,
         "version": identity.version,
         "description": summary,
-        "hashes": [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}],
+        "hashes": _hashes(digest),
         **({"licenses": [{"expression": license_expression}]} if license_expression else {}),
         "purl": purl,
         "properties": [{"name": _PROPERTY + name, "value": value} for name, value in _said(identity, digest)],
@@ -48,6 +48,14 @@ def sbom(identity: WheelIdentity, digest: str, license_expression: str | None, s
         "metadata": {"component": component},
     }
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _purl(identity: WheelIdentity) -> str:
+    return f"pkg:pypi/{identity.distribution}@{identity.version}"
+
+
+def _hashes(digest: str) -> list[dict[str, str]]:
+    return [{"alg": "SHA-256", "content": digest.removeprefix("sha256:")}]
 
 
 def _said(identity: WheelIdentity, digest: str) -> list[tuple[str, str]]:
@@ -67,7 +75,11 @@ def faults(tree: Tree, info: str, identity: WheelIdentity, digest: str) -> Itera
     try:
         check(tree.read(path, MAX_BYTES), path, identity, digest)
     except BundlerError as error:
-        yield error
+        if error.code not in ("file-missing", "parse-failed"):
+            yield error
+            return
+        what = "is missing" if error.code == "file-missing" else f"can't be used: {error.message}"
+        yield BundlerError("wheel-identity-mismatch", f"{path} {what}", path=path)
 
 
 def check(data: bytes, path: str, identity: WheelIdentity, digest: str) -> None:
@@ -79,9 +91,9 @@ def check(data: bytes, path: str, identity: WheelIdentity, digest: str) -> None:
         for each in map(_table, properties if isinstance(properties, list) else [])
         if str(each.get("name")).startswith(_PROPERTY)
     ]
-    same = (component.get("name"), component.get("version")) == (identity.distribution, identity.version)
-    expected = _said(identity, digest)
-    if same and found == expected:
+    names = {"name": identity.distribution, "version": identity.version, "purl": _purl(identity)}
+    said = {**names, "hashes": _hashes(digest)}
+    if all(component.get(key) == value for key, value in said.items()) and found == _said(identity, digest):
         return
     declared = [value for name, value in found if name == "declared"]
     if declared != list(identity.declared):

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import BundlerError, Suggestions
-from ..paths import normalize
+from ..paths import collisions, normalize, unportable
 from ..tree import Tree
 from .naming import MAX_VERSION, claimed_by
 
 FILE = "pyproject.toml"
+#: Where hatchling finds what is ours; license files keep their paths beside it.
+OWN_FOLDER = ".agent-bundler"
 TABLE = "tool.agent-bundler"
 BACKEND = "bundler.backend"
 #: The largest pyproject.toml, readme or licence that is read, in bytes.
 MAX_BYTES = 4 * 1024 * 1024
-MAX_DISTRIBUTION = 185
+#: The longest distribution: what follows from the longest id fits.
+MAX_DISTRIBUTION = 188
 #: What older Pythons lack to find a Provider: importlib.metadata.
 DEFAULT_REQUIRES_PYTHON = ">=3.8"
 _LICENSES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE", "COPYING", "COPYING.md", "COPYING.txt", "NOTICE")
+# What a header takes as it stands: RFC 5322's dot-atom, and host names.
+_EMAIL = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@[a-z0-9-]+(?:\.[a-z0-9-]+)*\Z", re.A | re.I)
+_URL = re.compile(r"https?://[^\s/?#]\S*\Z")
 _CONTENT_TYPES = {".md": "text/markdown", ".rst": "text/x-rst", ".txt": "text/plain"}
 
 
@@ -50,28 +57,30 @@ def read_settings(tree: Tree, path: str = FILE, *, must_exist: bool = False) -> 
 
     Raises `wheel-settings-invalid` with every fault, and what reading raises.
     """
-    import tomllib
-
     try:
-        data = tree.read(path, MAX_BYTES)
+        document = read_document(tree, path)
     except BundlerError as error:
         if must_exist or error.code != "file-missing" or path in tree.names(""):
             raise  # something lies there that is no file
-        return _with_licenses(tree, Settings(), {})
-    try:
-        document = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise BundlerError("parse-failed", f"{path} is not valid TOML: {error}", path=path) from None
+        return _with_licenses(tree, Settings())
     table = document.get("tool", {})
     table = table.get("agent-bundler", {}) if isinstance(table, dict) else {}
     return _Reader(tree, path, document).read(table)
 
 
-def check_backend(tree: Tree, path: str = FILE) -> None:
-    """Raises `wheel-settings-invalid` for a `[project]` table, which a Provider's own backend does not read."""
+def read_document(tree: Tree, path: str = FILE) -> dict[str, Any]:
+    """What a pyproject.toml says. Raises `parse-failed`, and what reading raises."""
     import tomllib
 
-    if "project" in tomllib.loads(tree.read(path, MAX_BYTES).decode()):
+    try:
+        return tomllib.loads(tree.read(path, MAX_BYTES).decode())
+    except (ValueError, RecursionError) as error:
+        raise BundlerError("parse-failed", f"{path} is not valid TOML: {error}", path=path) from None
+
+
+def check_backend(tree: Tree, path: str = FILE) -> None:
+    """Raises `wheel-settings-invalid` for a `[project]` table, which a Provider's own backend does not read."""
+    if "project" in read_document(tree, path):
         raise BundlerError(
             "wheel-settings-invalid",
             f"{path} has a [project] table; {BACKEND} takes name and version from the Provider, and the rest from [{TABLE}]",
@@ -100,7 +109,7 @@ class _Reader:
             "license-files": ("licenses", self._license_files),
             "authors": ("authors", self._authors),
             "urls": ("urls", self._urls),
-            "keywords": ("keywords", lambda value: tuple(map(self._line, self._texts(value)))),
+            "keywords": ("keywords", self._keywords),
             "readme": ("readme", self._readme),
             "dependencies": ("dependencies", self._dependencies),
             "requires-python": ("requires_python", self._requires_python),
@@ -122,15 +131,18 @@ class _Reader:
                 self._faults.append(self._refused(key, f"names a file that can't be used: {error.message}"))
         if self._faults:
             raise BundlerError.of(self._faults)
-        settings = Settings(**found, files=tuple(self._files))
-        return settings if "licenses" in found else _with_licenses(self._tree, settings, found)
+        settings = Settings(**found, files=tuple(dict.fromkeys(self._files)))
+        return settings if "licenses" in found else _with_licenses(self._tree, settings)
 
     def _refused(self, key: str, what: str) -> BundlerError:
         name = f"[{TABLE}]" + (f" {key}" if key else "")
         return BundlerError("wheel-settings-invalid", f"{self._path}: {name} {what}", path=self._path)
 
     def _manifest(self, value: object) -> str:
-        return normalize(self._line(value))
+        name = normalize(self._line(value))
+        if not name or "/" in name:
+            raise _Refused(f"is {value!r}; the name of a file beside {self._path} is expected")
+        return name
 
     def _distribution(self, value: object) -> str:
         from packaging.utils import InvalidName, canonicalize_name
@@ -168,7 +180,15 @@ class _Reader:
             ) from None
 
     def _license_files(self, value: object) -> dict[str, bytes]:
-        return {path: self._content(path) for path in (normalize(text) for text in self._texts(value))}
+        paths = [normalize(text) for text in self._texts(value)]
+        for path in paths:
+            if (why := unportable(path)) is not None:
+                raise _Refused(f"names {path}, which can't be a file on every system: {why}")
+            if path == FILE or path.split("/")[0] == OWN_FOLDER:
+                raise _Refused(f"names {path}, which is no license")
+        for first, second in collisions(paths):
+            raise _Refused(f"names {first} and {second}, for which some systems hold one file")
+        return {path: self._content(path) for path in paths}
 
     def _authors(self, value: object) -> tuple[dict[str, str], ...]:
         if not isinstance(value, list):
@@ -178,7 +198,7 @@ class _Reader:
             if not isinstance(each, dict) or not each or not set(each) <= {"name", "email"}:
                 raise _Refused("has an author that is no table with name, email or both")
             authors.append({key: self._line(text) for key, text in each.items()})
-            if "email" in each and ("@" not in each["email"] or any(c in each["email"] for c in '<>, "')):
+            if "email" in authors[-1] and not _EMAIL.match(authors[-1]["email"]):
                 raise _Refused(f"has the email {each['email']!r}; an address is expected")
             if "," in each.get("name", ""):
                 raise _Refused(f"has the name {each['name']!r}; a comma separates authors")
@@ -188,12 +208,21 @@ class _Reader:
         if not isinstance(value, dict):
             raise _Refused(f"is {_kind(value)}; a table of labels and addresses is expected")
         urls = {self._line(label): self._line(address) for label, address in value.items()}
+        if len(urls) != len(value):
+            raise _Refused("has two labels that differ only in blanks")
         for label, address in urls.items():
             if len(label) > 32 or "," in label:
                 raise _Refused(f"has the label {label!r}; at most 32 characters and no comma are expected")
-            if not address.startswith(("https://", "http://")) or any(c.isspace() for c in address):
+            if not _URL.match(address):
                 raise _Refused(f"has the address {address!r}; one that begins with https:// is expected")
         return urls
+
+    def _keywords(self, value: object) -> tuple[str, ...]:
+        keywords = tuple(self._texts(value))
+        for each in keywords:
+            if "," in each:
+                raise _Refused(f"has {each!r}; a comma separates keywords")
+        return keywords
 
     def _readme(self, value: object) -> tuple[str, str]:
         path = normalize(self._line(value))
@@ -254,10 +283,10 @@ class _Refused(ValueError):  # noqa: N818 - it becomes an error
 _OTHER_TABLES = ("checks",)
 
 
-def _with_licenses(tree: Tree, settings: Settings, found: Mapping[str, Any]) -> Settings:
+def _with_licenses(tree: Tree, settings: Settings) -> Settings:
     from dataclasses import replace
 
-    names = tree.names("")
+    names = {entry.path for entry in tree.entries(lambda folder: False) if entry.kind != "folder"}
     licenses = {name: tree.read(name, MAX_BYTES) for name in _LICENSES if name in names}
     return replace(settings, licenses=licenses, files=(*settings.files, *licenses))
 

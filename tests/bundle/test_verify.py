@@ -319,7 +319,7 @@ def test_what_lies_there_instead(on_disk: Path, spoil: Callable[[Path], object],
 
 def test_what_a_build_may_write_a_verification_may_read() -> None:
     """Bounds that have to fit: a file may stand in a folder of its own."""
-    from bundler.bundle.manifest import MAX_FILES, MAX_MANIFEST_VALUES
+    from bundler.bundle.layout import MAX_FILES, MAX_MANIFEST_VALUES
     from bundler.tree.opening import MAX_ENTRIES
 
     assert MAX_ENTRIES >= 2 * MAX_FILES

@@ -281,7 +281,7 @@ def test_inspect_files(source: Path, bundle: Path) -> None:
     by_path = {file["path"]: file for file in value["files"]}
     assert by_path["scripts/check.py"]["executable"]
     assert by_path["codes.yaml"]["reasons"] == ["provider.yaml › catalogs.codes"]
-    assert {other["path"] for other in value["notCarried"]} == {"tests/"}
+    assert {other["path"] for other in value["notCarried"]} == {"pyproject.toml", "tests/"}
     listed = {file["path"]: file["digest"] for file in json.loads((bundle / "manifest.json").read_bytes())["files"]}
     of_bundle = answer("inspect", "files", "-m", str(bundle))
     assert {file["path"]: file["digest"] for file in of_bundle["files"] if file["path"] != "manifest.json"} == listed

@@ -25,8 +25,8 @@ from bundler.protocol.documents import (
     parse_json,
     parse_yaml,
     pointer_step,
-    resolve_plain,
 )
+from bundler.protocol.documents.yaml import resolve_plain
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bundler.protocol.versions import PROTOCOL_VERSION, Range, Version
+from bundler.protocol import PROTOCOL_VERSION
+from bundler.protocol.versions import Range, Version
 
 # Range → versions that it admits, and versions that it does not.
 RANGES: dict[str, tuple[str, str]] = {

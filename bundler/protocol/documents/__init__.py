@@ -12,7 +12,6 @@ import re
 from ...errors import BundlerError
 from .json import parse_json
 from .value import MAX_BYTES, MAX_LEVELS, MAX_VALUES, Document, Place, describe, failed, pointer_step
-from .yaml import parse_yaml, resolve_plain
 
 __all__ = [
     "MAX_BYTES",
@@ -26,7 +25,6 @@ __all__ = [
     "parse_json",
     "parse_yaml",
     "pointer_step",
-    "resolve_plain",
 ]
 
 
@@ -35,6 +33,13 @@ def parse(data: bytes, path: str) -> Document:
     if len(data) > MAX_BYTES:
         raise failed(path, f"is larger than {MAX_BYTES:,} bytes, the most that is parsed")
     return parse_json(data, path) if path.lower().endswith(".json") else parse_yaml(data, path)
+
+
+def parse_yaml(data: bytes, path: str, *, line: int = 0) -> Document:
+    """A YAML document, whose first line is the one after `line`. Raises `parse-failed`."""
+    from .yaml import parse_yaml as parse_it  # here: a start that has parsed everything before needs no parser
+
+    return parse_it(data, path, line=line)
 
 
 def front_matter(data: bytes, path: str) -> Document:
