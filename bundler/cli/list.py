@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,23 @@ from .output import echo, print_json, visible
 if TYPE_CHECKING:
     from ..wheel.installed import InstalledProvider
 
+
+def _check_paths(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """A place that was named has to be there: a misspelt one would hold nothing, and so pass."""
+    from ..errors import BundlerError
+
+    for place in value:
+        if not os.path.exists(place):
+            hint = "name a folder that exists, such as a site-packages"
+            raise BundlerError("file-missing", f"{place} does not exist; a folder is expected", path=place, hint=hint)
+    return value
+
+
 path_option = click.option(
     "--path",
     "path",
     multiple=True,
+    callback=_check_paths,
     metavar="DIR",
     help="Look in this folder, such as a site-packages or what `pip install --target` wrote; may be repeated."
     "  [default: where this Python finds what is installed]",

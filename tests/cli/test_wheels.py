@@ -166,8 +166,13 @@ def test_nothing_installed_is_no_fault(tmp_path: Path) -> None:
     assert agent_bundler("verify", "--installed", "--path", str(tmp_path)).status == 0
 
 
+def test_a_path_that_does_not_exist_is_no_empty_one(tmp_path: Path) -> None:
+    for command in (["list"], ["verify", "--installed"]):
+        assert refused(*command, "--path", str(tmp_path / "none"))["code"] == "file-missing"
+
+
 def test_usage_errors(root: Path) -> None:
-    for arguments in (["--path", "x"], ["--installed", "-m", "x"], ["-m", "x", "y"]):
+    for arguments in (["--path", "."], ["--installed", "-m", "x"], ["-m", "x", "y"]):
         assert agent_bundler("verify", *arguments).status == 2
 
 

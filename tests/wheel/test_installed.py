@@ -158,7 +158,7 @@ def test_a_misspelt_id_is_told_with_what_is_installed(site: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("verify", "--path", "x"), ("-m", "x", "verify", "--installed"), ("list", "surplus")]
+    "arguments", [("verify", "--path", "."), ("-m", "x", "verify", "--installed"), ("list", "surplus")]
 )
 def test_usage(arguments: tuple[str, ...]) -> None:
     assert agent_bundler(*arguments).status == 2
