@@ -31,8 +31,18 @@ if TYPE_CHECKING:
     from .provider.closure import Closure as Closure
     from .provider.closure import find_closure as find_closure
     from .provider.load import load_provider as load_provider
-    from .runtime.open import OpenedProvider as OpenedProvider
+    from .runtime.evaluate import Evaluation as Evaluation
+    from .runtime.host_actions import HostActionResult as HostActionResult
+    from .runtime.host_actions import host_action_input_digest as host_action_input_digest
+    from .runtime.host_actions import validate_host_action_result as validate_host_action_result
+    from .runtime.materialize import Materialized as Materialized
     from .runtime.open import open_provider as open_provider
+    from .runtime.process import Limits as Limits
+    from .runtime.provider import OpenedProvider as OpenedProvider
+    from .runtime.receipts import ReadReceipt as ReadReceipt
+    from .runtime.receipts import make_receipts as make_receipts
+    from .runtime.receipts import receipt_of as receipt_of
+    from .runtime.route import Route as Route
     from .tree import DirectoryTree as DirectoryTree
     from .tree import MemoryTree as MemoryTree
     from .tree import Tree as Tree
@@ -49,19 +59,25 @@ __version__ = "0.1.0"
 
 #: Where each public name is defined.
 _HOMES = {
+    "BuiltWheel": "wheel.build",
     "BundleManifest": "bundle.manifest",
     "BundlerError": "errors",
-    "BuiltWheel": "wheel.build",
     "Closure": "provider.closure",
     "Destination": "bundle.write",
     "Diagnostic": "errors",
     "DirectoryTree": "tree",
+    "Evaluation": "runtime.evaluate",
+    "HostActionResult": "runtime.host_actions",
     "InstalledProvider": "wheel.installed",
+    "Limits": "runtime.process",
+    "Materialized": "runtime.materialize",
     "MemoryTree": "tree",
     "Opened": "bundle.open",
-    "OpenedProvider": "runtime.open",
+    "OpenedProvider": "runtime.provider",
     "Plan": "bundle.plan",
     "Provider": "protocol.model",
+    "ReadReceipt": "runtime.receipts",
+    "Route": "runtime.route",
     "Settings": "wheel.settings",
     "Tree": "tree",
     "VerifiedBundle": "bundle.verify",
@@ -69,13 +85,17 @@ _HOMES = {
     "build": "bundle.write",
     "find_closure": "provider.closure",
     "find_installed": "wheel.installed",
+    "host_action_input_digest": "runtime.host_actions",
     "list_installed": "wheel.installed",
     "load_provider": "provider.load",
     "make_plan": "bundle.plan",
+    "make_receipts": "runtime.receipts",
     "make_wheel": "wheel.build",
     "open_path": "bundle.open",
     "open_provider": "runtime.open",
     "open_wheel": "wheel.check",
+    "receipt_of": "runtime.receipts",
+    "validate_host_action_result": "runtime.host_actions",
     "verify_bundle": "bundle.verify",
     "write_bundle": "bundle.write",
 }

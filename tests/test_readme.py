@@ -26,12 +26,32 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_python_example(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(ROOT / "templates" / "provider", here / "my-provider")
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code = python_block("make_wheel")
     exec(compile(code, "README.md", "exec"), {})
     assert capsys.readouterr().out == "example/release True\n"
     (here / "out" / "extra").write_text("x")
     exec(compile(code[: code.index("\n")] + code[code.index("\ntry:") :], "README.md", "exec"), {})
     assert capsys.readouterr().out == "bundle-files-mismatch ['extra']\n"
+
+
+def python_block(word: str) -> str:
+    """The one Python example that holds the word."""
+    (code,) = [each for each in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if word in each]
+    return str(code)
+
+
+def test_the_host_example(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(["init", "my-provider", "--id", "acme/release"]) == 0
+    assert run(["-m", "my-provider", "wheel", "dist"]) == 0
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", "site"]
+    subprocess.run([*install, *Path("dist").iterdir()], check=True)
+    monkeypatch.syspath_prepend(str(here / "site"))
+    capsys.readouterr()
+    for _ in range(2):  # the second time with a record
+        exec(compile(python_block("evaluate("), "README.md", "exec"), {})
+        assert capsys.readouterr().out == (
+            "waiting-user ['approve']\nPublish the package as it was checked? ['git show --stat']\n"
+        )
 
 
 def test_the_command_lines(here: Path) -> None:

@@ -12,7 +12,7 @@ from .options import command as make_command
 from .output import echo, print_json, warn
 
 if TYPE_CHECKING:
-    from ..runtime.open import OpenedProvider
+    from ..runtime.provider import OpenedProvider
 
 
 @make_command("explain", epilog="Example: agent-bundler explain scripts/check.py -m my-provider")

@@ -12,7 +12,7 @@ from .output import echo, plural, print_json, size_text, visible, warn
 
 if TYPE_CHECKING:
     from ..protocol.model import Action, Check, Graph
-    from ..runtime.open import OpenedProvider
+    from ..runtime.provider import OpenedProvider
 
 
 @click.group("inspect", epilog="Example: agent-bundler inspect files -m my-provider")

@@ -27,6 +27,12 @@ _COMMANDS = {
     "wheel": ("wheel", "Write the Provider's wheel, for pip and uv."),
     "verify": ("verify", "Verify bundles, wheels and installed Providers."),
     "list": ("list", "List the Providers that are installed."),
+    "evaluate": ("evaluate", "Tell which steps of a Graph are legal now."),
+    "route": ("route", "Show one Route: plan, Gate, Resources."),
+    "run": ("run", "Keep a Run: a host's memory of Outcomes and Facts."),
+    "test": ("test", "Run graph tests."),
+    "resource": ("resource", "Locate Resources, or make those that an Action makes."),
+    "code": ("code", "List and locate the codes of the Code Catalog."),
     "inspect": ("inspect", "Show what a Provider, its files or a Skill's binding are."),
     "explain": ("explain", "Tell why a file is in the bundle, or why not."),
     "graph": ("graph", "Draw Graphs as Mermaid text."),
@@ -111,12 +117,11 @@ def _run(arguments: list[str], options: GlobalOptions) -> int:
     if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output or standard error")
     try:
-        root.main(arguments, prog_name="agent-bundler", standalone_mode=False, obj=options)
+        # What a command gives up with by `Exit` comes back as a value.
+        status = root.main(arguments, prog_name="agent-bundler", standalone_mode=False, obj=options)
     except click.UsageError as error:
         print_usage_error(options, error)
         return 2
-    except click.exceptions.Exit as error:
-        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("aborted", err=True)
         return 130
@@ -132,7 +137,7 @@ def _run(arguments: list[str], options: GlobalOptions) -> int:
         print_error(options, error)
         return 3 if error.is_environment else 1
     print_warnings(options)
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 def _give_up(options: GlobalOptions, error: OSError) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..errors import Diagnostic
     from ..provider.skills import Binding
-    from ..runtime.open import OpenedProvider
+    from ..runtime.provider import OpenedProvider
 
 _DEFAULT_MANIFEST = "provider.yaml"
 
@@ -110,10 +110,11 @@ def _note(ctx: click.Context, parameter: click.Parameter, value: str | bool | No
 
 def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """`click.command` with the global options; the function gets them as its first argument."""
+    cls: type[click.Command] = settings.pop("cls", click.Command)
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         takes_options: Callable[..., Any] = click.pass_obj(function)
-        return add_global_options(click.Command(name, callback=takes_options, **_described(function, settings)))
+        return add_global_options(cls(name, callback=takes_options, **_described(function, settings)))
 
     return decorate
 

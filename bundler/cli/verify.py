@@ -18,7 +18,7 @@ from .output import echo, plural, print_json, visible, warn
 
 if TYPE_CHECKING:
     from ..errors import BundlerError, Diagnostic
-    from ..runtime.open import OpenedProvider
+    from ..runtime.provider import OpenedProvider
 
 #: What is verified when it is opened, by the name that it has in messages.
 _Task = tuple[str, "Callable[[], AbstractContextManager[OpenedProvider]]"]

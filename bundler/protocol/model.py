@@ -46,7 +46,7 @@ class Gate:
     id: str
     prompt: str
     authority: str | None
-    delegatable: bool
+    delegatable: bool | None
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Gate:
@@ -54,7 +54,7 @@ class Gate:
             id=value["id"],
             prompt=value["prompt"],
             authority=value.get("authority"),
-            delegatable=value.get("delegatable", False),
+            delegatable=value.get("delegatable"),
         )
 
 

@@ -8,51 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from ..bundle.layout import MANIFEST_NAME, PROVIDER_NAME
-from ..bundle.open import Opened, open_bundle, open_path, recover_missing
+from ..bundle.open import open_bundle, open_path, recover_missing
+from .provider import Kind, OpenedProvider
 
 if TYPE_CHECKING:
     from ..bundle.verify import VerifiedBundle
     from ..errors import Diagnostic
     from ..tree import Tree
     from ..trust.records import Records
-    from ..wheel.identity import WheelIdentity
     from ..wheel.installed import InstalledProvider
 
 SCHEME = "provider:"
-Kind = Literal["source", "bundle", "wheel", "installed"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedProvider(Opened):
-    """An opened Provider: what it is (the `root` of a wheel is its file), and for a wheel or an install its names and what else pip installs with it.
-
-    `bytecode` are files that an installer compiled, which nothing vouches for: run scripts with `environment()`.
-    """
-
-    kind: Kind
-    identity: WheelIdentity | None = None
-    requires: tuple[str, ...] = ()
-    bytecode: tuple[str, ...] = ()
-
-    @property
-    def digest(self) -> str:
-        """What identifies the bundle; empty for a source, which has none until it is built."""
-        return "" if self.bundle is None else self.bundle.digest
-
-    def environment(self, cache: str | os.PathLike[str]) -> dict[str, str]:
-        """Variables with which this Provider's scripts are run: Python's bytecode goes to, and comes from, `cache` only.
-
-        `cache` has to be a folder that only the host writes to. Without it Python would run the bytecode beside a
-        verified script in the script's place.
-        """
-        return {
-            "AGENT_GRAPH_PROVIDER_ROOT": self.root,
-            "PYTHONPYCACHEPREFIX": os.path.abspath(os.fspath(cache)),
-        }
 
 
 @contextmanager

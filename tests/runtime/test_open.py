@@ -14,7 +14,8 @@ import pytest
 from bundler.bundle.manifest import digest_of
 from bundler.bundle.verify import verify_bundle
 from bundler.errors import BundlerError
-from bundler.runtime.open import OpenedProvider, find_manifest, open_installed, open_provider
+from bundler.runtime.open import find_manifest, open_installed, open_provider
+from bundler.runtime.provider import OpenedProvider
 from bundler.tree import DirectoryTree
 from bundler.wheel.installed import choose, list_installed
 

@@ -18,7 +18,8 @@ import pytest
 from bundler.bundle.fingerprint import fingerprint_tree
 from bundler.bundle.verify import verify_bundle
 from bundler.errors import BundlerError
-from bundler.runtime.open import OpenedProvider, open_provider
+from bundler.runtime.open import open_provider
+from bundler.runtime.provider import OpenedProvider
 from bundler.tree import DirectoryTree
 from bundler.trust.records import Records
 from bundler.wheel.installed import choose, list_installed
