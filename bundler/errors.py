@@ -112,7 +112,7 @@ CODES: Mapping[str, str | None] = {
     "installed-editable": "install it without --editable: a host uses what was built and can be verified",
     "installed-zipped": "install the wheel with pip or uv, and take the file off the path",
     "installed-shadowed": "uninstall one of the two",
-    "installed-provider-duplicate": "uninstall all but the distribution that you trust, then verify that one again",
+    "installed-provider-duplicate": "uninstall all but the distribution that you trust, then install that one again and verify it",
     "installed-path-shared": "uninstall all but the distribution that you trust, then install that one again",
     "installed-stray": "find out where it comes from, then remove it",
     # verification records

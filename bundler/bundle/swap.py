@@ -81,7 +81,7 @@ def recover(target: str) -> None:
     # The old folder first: where the target is missing, a build was killed between its two renames.
     for name in sorted(names, key=lambda name: not name.endswith(_OLD)):
         left = os.path.join(parent, name)
-        lock = _lock(left)
+        lock = lock_folder(left)
         if lock is None:
             continue
         try:
@@ -156,7 +156,7 @@ def _stage(target: str) -> tuple[str, int]:
         os.mkdir(staged)
         with suppress(FileNotFoundError):  # another build took it for a leftover before it was locked
             os.chmod(staged, 0o700)
-        lock = _lock(staged)
+        lock = lock_folder(staged)
         if lock is not None:
             return staged, lock
     raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -174,7 +174,7 @@ def _place(staged: str, target: str) -> None:
             _flush_folder(os.path.dirname(target))
             return
         # Until the old bundle is gone it is ours: no other build clears it, or changes the target, meanwhile.
-        lock = _lock(target)
+        lock = lock_folder(target)
         if lock is not None:
             try:
                 if _replace(staged, target):
@@ -217,7 +217,7 @@ def _not_ours(target: str, reason: str) -> BundlerError:
     return BundlerError("build-output-not-a-bundle", f"the output {target} is not replaced: {reason}", path=target)
 
 
-def _lock(folder: str) -> int | None:
+def lock_folder(folder: str) -> int | None:
     """A descriptor that holds the folder's lock; None if another process has it or the folder is gone."""
     import fcntl
 

@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 def _check_paths(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """A place that was named has to be there: a misspelt one would hold nothing, and so pass."""
     from ..errors import BundlerError
+    from ..wheel.installed import ARCHIVES
 
     for place in value:
-        if not os.path.exists(place):
-            hint = "name a folder that exists, such as a site-packages"
-            raise BundlerError("file-missing", f"{place} does not exist; a folder is expected", path=place, hint=hint)
+        hint = "name a folder that exists and can be read, such as a site-packages"
+        if not place or not (os.path.isdir(place) or (os.path.isfile(place) and place.endswith(ARCHIVES))):
+            what = f"{place or 'an empty text'} is no folder; a folder is expected"
+            raise BundlerError("file-missing", f"--path: {what}", path=place, hint=hint)
+        try:
+            if os.path.isdir(place):
+                os.listdir(place)
+        except OSError as error:
+            message = f"--path: {place} can't be read: {os.strerror(error.errno or 0)}"
+            raise BundlerError("file-read-failed", message, path=place, hint=hint) from None
     return value
 
 

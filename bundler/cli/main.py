@@ -73,9 +73,9 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="agent-bundler", message="%(prog)s %(version)s")
 @click.pass_context
 def root(ctx: click.Context) -> None:
-    """Build, verify and show bundles of Agent Graph Providers.
+    """Build, package, verify and evaluate Agent Graph Providers.
 
-    A Provider is named with -m: a folder, a manifest file, or a bundle's manifest.json.
+    A Provider is named with -m: a folder, a manifest file, a bundle, a wheel file, or provider:ID for an installed one.
     """
     ctx.ensure_object(GlobalOptions)
 

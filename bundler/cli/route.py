@@ -44,7 +44,11 @@ def command(options: GlobalOptions, arguments: tuple[str, ...], why: str | None,
             else:
                 echo("\n".join(visible(reason) for reason in reasons))
             return
-        read = read_receipts(json_object(receipts, "--resource-receipts"), opened.provider.id) if receipts is not None else None
+        read = (
+            read_receipts(json_object(receipts, "--resource-receipts"), opened.provider.id)
+            if receipts is not None
+            else None
+        )
         route = opened.route(
             evaluation, route_id, revision=revision, receipts=read, workspace=workspace or run_workspace
         )

@@ -65,7 +65,7 @@ def command(options: GlobalOptions, things: tuple[str, ...], installed: bool, pa
             errors.append(_in(error, name) if several else error)
     warn(options, warnings)
     if options.json and not errors:
-        print_json({"state": "consistent", "trusted": False, "bundles": results})
+        print_json({"state": "consistent" if results else "nothing", "trusted": False, "bundles": results})
     elif not options.json:
         _show(results)
         if not results and not errors:
@@ -113,10 +113,10 @@ def _result(opened: OpenedProvider) -> dict[str, Any]:
 def _show(results: list[dict[str, Any]]) -> None:
     for result in results:
         called = f" as {result['distribution']} {result['version']}" if "distribution" in result else ""
+        what = f"{result['provider']['id']} {result['provider']['version']}{called}"
         echo(
-            f"{result['path']}: {result['provider']['id']} {result['provider']['version']}{called}, "
-            f"{plural(result['files'], 'file')} and manifest.json: "
-            f"consistent, not trusted (no signature was checked)\n{result['digest']}"
+            visible(f"{result['path']}: {what}, {plural(result['files'], 'file')} and manifest.json: ")
+            + f"consistent, not trusted (no signature was checked)\n{result['digest']}"
         )
         for name in result.get("declared", ()):
             echo(f"  the {name} is declared by its author, not derived from the Provider")

@@ -29,7 +29,7 @@ def command(options: GlobalOptions, output: str, settings_file: str | None) -> N
     from ..bundle.names import junk_notes
     from ..tree import DirectoryTree
     from ..wheel.build import make_wheel
-    from ..wheel.settings import read_settings
+    from ..wheel.settings import Settings, read_settings
 
     settings = None
     if settings_file is not None:
@@ -37,6 +37,8 @@ def command(options: GlobalOptions, output: str, settings_file: str | None) -> N
         with DirectoryTree(folder) as tree:
             settings = read_settings(tree, name, must_exist=True)
     with options.open() as opened:
+        if settings is None and opened.identity is not None:  # a wheel's or an install's own names
+            settings = Settings(distribution=opened.identity.distribution, version=opened.identity.version)
         warn(options, junk_notes(opened.closure))
         progress = Progress(options, "reading")
         try:

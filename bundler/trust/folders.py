@@ -25,6 +25,8 @@ def own_folder(folder: str, unsafe: Unsafe) -> str:
 
     Raises what `unsafe` makes, and `output-write-failed` where it can't be made.
     """
+    if not folder:
+        raise unsafe(folder, "has no name: an empty text was given")
     folder = os.path.realpath(folder)
     if not hasattr(os, "geteuid"):
         raise unsafe(folder, "cannot be checked on this system")

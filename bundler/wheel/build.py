@@ -7,11 +7,11 @@ with the same versions of hatchling and zlib; across those, what identifies a re
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from ..bundle.manifest import BundleManifest
 from ..bundle.manifest import read as read_manifest
 from ..bundle.open import Opened
 from ..bundle.plan import Plan, check_output, make_plan
-from ..bundle.swap import write_failed
+from ..bundle.swap import lock_folder, write_failed
 from ..bundle.write import Nowhere, Progress, write_bundle
 from ..errors import BundlerError, Diagnostic
 from ..paths import to_system
@@ -36,6 +36,7 @@ from .settings import OWN_FOLDER, Settings, read_settings
 
 #: Seconds since 1970: the time of a wheel's files where SOURCE_DATE_EPOCH does not say another, and what a zip can hold.
 DEFAULT_EPOCH = 1_580_601_600
+_WORK = re.compile(r"\.agent-bundler-[0-9a-f]{16}\.wheel")
 MIN_EPOCH, MAX_EPOCH = 315_532_800, 4_354_819_198
 
 
@@ -151,6 +152,16 @@ def check_place(content: Content, path: str) -> None:
         warnings=(),
     )
     check_output(plan, path)
+    folder = Path(path).parent
+    beside = folder / MANIFEST_NAME
+    is_readable = beside.is_file() and beside.stat().st_size <= MAX_MANIFEST_BYTES
+    if is_readable and b"agent-graph.bundle." in beside.read_bytes():
+        raise BundlerError(
+            "build-output-overlaps-source",
+            f"the output {folder} is a bundle, in which nothing else may lie",
+            path=str(folder),
+            hint="choose a folder of its own for wheels, such as dist",
+        )
 
 
 def metadata_folder(content: Content, output: str) -> str:
@@ -167,11 +178,24 @@ def metadata_folder(content: Content, output: str) -> str:
 
 @contextmanager
 def working_folder(output: str) -> Iterator[Path]:
-    """A folder in `output`, which is made where it is missing, that is gone after the block."""
+    """A folder in `output`, which is made where it is missing, that is gone after the block.
+
+    It belongs to a living process as long as that holds its lock; what killed ones left in `output` is cleared.
+    """
+    if os.path.lexists(output) and not os.path.isdir(output):
+        raise BundlerError(
+            "output-write-failed",
+            f"{output} is no folder; a folder for what is built is expected",
+            path=output,
+            hint="name a folder, which need not exist yet",
+        )
     made = _missing_folders(output)
     try:
         os.makedirs(output, exist_ok=True)
-        work = tempfile.mkdtemp(prefix=".agent-bundler-", dir=output)
+        _clear_leftovers(output)
+        work = os.path.join(output, f".agent-bundler-{os.urandom(8).hex()}.wheel")
+        os.mkdir(work, 0o700)
+        lock = lock_folder(work)
     except OSError as error:
         _remove_empty(made)
         raise write_failed(output, error) from None
@@ -182,6 +206,18 @@ def working_folder(output: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         _remove_empty(made)
+        if lock is not None:
+            os.close(lock)
+
+
+def _clear_leftovers(output: str) -> None:
+    for name in os.listdir(output):
+        if _WORK.fullmatch(name):
+            left = os.path.join(output, name)
+            lock = lock_folder(left)
+            if lock is not None:
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(lock)
 
 
 def _missing_folders(folder: str) -> list[str]:

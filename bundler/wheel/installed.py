@@ -22,7 +22,7 @@ from .distinfo import MAX_ENTRY_POINTS, check_entry_point, normalized, parse_ent
 from .naming import GROUP, NAMESPACE, claimed_by, module_name
 
 _INFO = (".dist-info", ".egg-info")
-_ARCHIVES = (".whl", ".zip", ".egg")
+ARCHIVES = (".whl", ".zip", ".egg")
 _MAX_DIRECT_URL = 64 * 1024
 # What pip renames to remove it begins so, and is left if pip is killed; pip passes it over too.
 _REMOVED = "~"
@@ -151,7 +151,7 @@ def locations(path: Iterable[str] | None) -> Iterator[str]:
 
 
 def _at(location: str) -> Iterator[InstalledProvider]:
-    if location.endswith(_ARCHIVES) and os.path.isfile(location):
+    if location.endswith(ARCHIVES) and os.path.isfile(location):
         yield from _zipped(location)
         return
     try:

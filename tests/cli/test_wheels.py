@@ -184,3 +184,55 @@ def test_an_installed_provider_is_named_by_its_id(root: Path) -> None:
     (root / "site/agent_graph_providers/p_acme_release/bundle/codes.yaml").write_text("x")
     result = in_process("-m", "provider:acme/release", "inspect", "files", PYTHONPATH=str(root / "site"))
     assert result.err.startswith("error[bundle-file-digest-mismatch]")
+
+
+def test_places_that_can_not_be_looked_at_are_told(root: Path) -> None:
+    (root / "file").write_text("x")
+    for place in (str(root / "file"), "/dev/null", ""):
+        assert refused("verify", "--installed", "--path", place)["code"] == "file-missing"
+    assert answer("verify", "--installed", "--path", str(root / "dist"))["state"] == "nothing"
+
+
+def test_where_no_wheel_goes(root: Path) -> None:
+    before = snapshot(root / "bundle")
+    error = refused("-m", str(root / "source"), "wheel", str(root / "bundle"))
+    assert error["code"] == "build-output-overlaps-source"
+    assert snapshot(root / "bundle") == before
+    (root / "file").write_text("x")
+    result = agent_bundler("-m", str(root / "source"), "wheel", str(root / "file"))
+    assert (result.status, f"{root / 'file'} is no folder" in result.err) == (3, True)
+
+
+def test_what_a_killed_wheel_left_is_cleared(root: Path) -> None:
+    left = root / "dist" / ".agent-bundler-0123456789abcdef.wheel"
+    left.mkdir()
+    (left / "half").write_text("x")
+    assert agent_bundler("-m", str(root / "source"), "wheel", str(root / "dist")).status == 0
+    assert [file.name for file in (root / "dist").iterdir()] == [NAME]
+
+
+def test_a_wheel_of_a_wheel_keeps_its_names(root: Path) -> None:
+    settings = root / "source" / "pyproject.toml"
+    settings.write_text('[tool.agent-bundler]\ndistribution = "acme-tools"\nversion = "7"\n')
+    first = answer("-m", str(root / "source"), "wheel", str(root / "one"))
+    second = answer("-m", first["path"], "wheel", str(root / "two"))
+    assert first["sha256"] == second["sha256"]
+
+
+INTERRUPTED = """
+import os, signal, sys
+from bundler.__main__ import main
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+main()
+"""
+
+
+def test_interrupted_while_it_starts() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, "list"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "aborted\n")
