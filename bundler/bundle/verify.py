@@ -145,10 +145,13 @@ def recall_bundle(
     from .fingerprint import fingerprint_tree
 
     kept: dict[str, tuple[bytes, bool]] = {}
-    if fingerprint_tree(tree, tree.entries(), kept, room=MAX_KEPT_BYTES) != fingerprint:
+    if fingerprint_tree(tree, tree.entries(), kept, room=MAX_KEPT_BYTES, keep=(MANIFEST_NAME,)) != fingerprint:
         return None
-    data = kept.pop(MANIFEST_NAME, None)
-    manifest, _ = bundle_manifest.read(data[0] if data else tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES), judge=False)
+    # What was hashed is what is read, however large: a second look could be another manifest.
+    found = kept.pop(MANIFEST_NAME, None)
+    if found is None:
+        return None
+    manifest, _ = bundle_manifest.read(found[0], judge=False)
     listed = ListedTree(tree, manifest.files)
     listed.kept = kept
     provider = load_provider(listed, manifest.provider_manifest, parsed=parsed)

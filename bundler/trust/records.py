@@ -52,7 +52,10 @@ class Records:
             return None
         warnings = tuple(Diagnostic(**each) for each in record["warnings"])
         parsed = Parsed(record["documents"], record["frontMatter"])
-        bundle = recall_bundle(tree, record["fingerprint"], parsed, warnings)
+        try:
+            bundle = recall_bundle(tree, record["fingerprint"], parsed, warnings)
+        except (KeyError, TypeError, ValueError):  # another version of this package wrote what it needed
+            return None
         return bundle if bundle is not None and bundle.digest == record["digest"] else None
 
     def keep(self, bundle: VerifiedBundle, root: str, context: str = "") -> None:

@@ -28,9 +28,9 @@ from ..tree.archive import Archive
 from ..tree.zipped import ZipTree
 from . import sbom
 from .distinfo import Metadata, Row, check_wheel_file, mismatch, read_entry_points, read_metadata, read_record
-from .identity import TAG, WheelIdentity, identity_of
+from .identity import TAG, WheelIdentity, identity_of, owner_fault
 from .metadata import LICENSE_FOLDER
-from .naming import NAMESPACE, claimed_by, module_name
+from .naming import NAMESPACE, module_name
 
 _INFO_FILES = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
 # Faults of one kind named one by one; the rest is counted.
@@ -99,15 +99,8 @@ def _verify(archive: Archive) -> VerifiedWheel:
             )
         )
     else:
-        owner = claimed_by(identity.distribution)
-        if owner not in (None, entry.id):
-            faults.append(
-                BundlerError(
-                    "wheel-identity-mismatch",
-                    f"{identity.distribution} is the distribution of the Provider `{owner}`; the bundle is of `{entry.id}`",
-                    path=f"{info}/METADATA",
-                )
-            )
+        owner = owner_fault(identity, f"{info}/METADATA")
+        faults.extend([owner] if owner is not None else [])
         faults.extend(sbom.faults(tree, info, identity, bundle.digest))
     if faults:
         raise BundlerError.of(faults)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import BundlerError
 from ..protocol.model import Provider
 from .distinfo import Metadata
-from .naming import NAMESPACE, distribution_name, module_name, python_version
+from .naming import NAMESPACE, claimed_by, distribution_name, module_name, python_version
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -82,6 +82,18 @@ def identity_of(provider: Provider, metadata: Metadata) -> WheelIdentity:
         distribution=metadata.name,
         version=metadata.version,
         declared=deviations(provider.id, provider.version, metadata.name, metadata.version),
+    )
+
+
+def owner_fault(identity: WheelIdentity, path: str) -> BundlerError | None:
+    """`wheel-identity-mismatch` where the distribution's name is the one of another Provider id."""
+    owner = claimed_by(identity.distribution)
+    if owner in (None, identity.provider_id):
+        return None
+    return BundlerError(
+        "wheel-identity-mismatch",
+        f"{identity.distribution} is the distribution of the Provider `{owner}`; the bundle is of `{identity.provider_id}`",
+        path=path,
     )
 
 

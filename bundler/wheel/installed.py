@@ -289,14 +289,17 @@ def _broken(found: InstalledProvider, why: str) -> BundlerError:
 def _zipped(file: str) -> Iterator[InstalledProvider]:
     """A Provider's wheel that was put on the path as it is: Python can import from it, a host can't run from it."""
     import zlib
-    from zipfile import BadZipFile, ZipFile
+    from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
     broken = (OSError, EOFError, BadZipFile, ValueError, NotImplementedError, RuntimeError, zlib.error)
     with suppress(*broken), ZipFile(file) as archive:
         for name in archive.namelist():
             info, _, rest = name.partition("/")
-            if rest != "entry_points.txt" or archive.getinfo(name).file_size > MAX_ENTRY_POINTS:
+            entry = archive.getinfo(name)
+            if rest != "entry_points.txt" or entry.file_size > MAX_ENTRY_POINTS:
                 continue
+            if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                continue  # nothing that makes wheels writes it, and its errors are legion
             for group, provider_id, _ in parse_entry_points(archive.read(name).decode(errors="replace")):
                 if group == GROUP:
                     message = (

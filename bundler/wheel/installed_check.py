@@ -35,7 +35,7 @@ from .distinfo import (
     read_metadata,
     read_record,
 )
-from .identity import TAG, WheelIdentity, identity_of
+from .identity import TAG, WheelIdentity, identity_of, owner_fault
 from .installed import InstalledProvider, duplicates, locations
 from .naming import NAMESPACE
 
@@ -177,6 +177,8 @@ def _verify(
             )
         )
     else:
+        owner = owner_fault(identity, f"{info}/METADATA")
+        faults.extend([owner] if owner is not None else [])
         faults.extend(sbom.faults(site, info, identity, bundle.digest))
     if faults:
         raise BundlerError.of(faults)
@@ -190,6 +192,7 @@ def _record_faults(
     rows = read_record(site, info)
     folder = f"{identity.bundle_folder}/"
     digests = {folder + path: digest for path, digest in bundle.manifest.files.items()}
+    kinds = dict.fromkeys(digests, "file")
     for path in [*digests, folder + MANIFEST_NAME]:
         if path not in rows:
             yield mismatch(record, f"`{printable(path)}` is in the bundle and has no row")
@@ -201,7 +204,7 @@ def _record_faults(
             yield from _hash_fault(record, row, digests[path])
         elif path == folder + MANIFEST_NAME or (path in lying and path != record):
             yield from _content_fault(site, record, row)
-        elif path.startswith(folder) and _is_bytecode(path, dict.fromkeys(digests, "file")):
+        elif path.startswith(folder) and _is_bytecode(path, kinds):
             continue  # it was compiled once, and is gone
         elif path != record and posixpath.normpath(path).startswith(f"{info}/"):
             yield mismatch(record, f"`{printable(path)}` has a row and does not lie there")

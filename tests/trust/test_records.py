@@ -597,3 +597,27 @@ def test_a_folder_that_cannot_be_made(bundle: Path, tmp_path: Path, name: str) -
         pass
     assert (raised.value.code, raised.value.is_environment) == ("output-write-failed", True)
     assert f"{tmp_path / name} can't be made" in raised.value.message
+
+
+def test_a_large_manifest_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest whose fingerprint was taken is the one that counts, however large it is."""
+    from bundler.bundle import fingerprint
+    from bundler.tree import CHUNK
+
+    names = {f"data/{number:05}{'x' * 120}": f"{number}" for number in range(6_000)}
+    root = write_out(with_files(minimal(), names), tmp_path / "source")
+    bundle = tmp_path / "bundle"
+    build_from(root, bundle)
+    assert (bundle / "manifest.json").stat().st_size > CHUNK
+    with open_provider(bundle, records=tmp_path / "records"):
+        pass
+    first = fingerprint.fingerprint_tree
+
+    def swap(*arguments: object, **more: object) -> str | None:
+        found: str | None = first(*arguments, **more)  # type: ignore[arg-type]
+        (bundle / "manifest.json").write_bytes(b"{}")
+        return found
+
+    monkeypatch.setattr(fingerprint, "fingerprint_tree", swap)
+    with open_provider(bundle, records=tmp_path / "records") as opened:
+        assert len(opened.provider.actions) == 1
