@@ -145,9 +145,9 @@ def evaluate(provider: Provider, graph_digest: str, graph: str, entry: str, stat
 def _candidates(provider: Provider, frame: Frame, graph: str, revision: str, state: State) -> tuple[Candidate, ...]:
     """Everything on offer, in order: availability, priority, route id."""
     if frame.candidates > MAX_CANDIDATES:
-        raise limit(f"{frame.candidates:,} Routes are on offer; {MAX_CANDIDATES:,} are the most")
+        raise limit(f"more than {MAX_CANDIDATES:,} Routes are on offer")
     if frame.candidate_steps > MAX_STEPS:
-        raise limit(f"{frame.candidate_steps:,} Subgraphs lie on the way to the Routes; {MAX_STEPS:,} are the most")
+        raise limit(f"more than {MAX_STEPS:,} Subgraphs lie on the ways to all Routes")
     hints = {code.code: code.summary for code in provider.catalog.codes} if provider.catalog is not None else {}
     found: list[Candidate] = []
     pending: list[tuple[Frame, tuple[str, ...]]] = [(frame, ())]
@@ -178,9 +178,9 @@ def _candidates(provider: Provider, frame: Frame, graph: str, revision: str, sta
 
 def _flat_diagnostics(frame: Frame) -> Iterator[Diagnostic]:
     if frame.told > MAX_CANDIDATES:
-        raise limit(f"there are {frame.told:,} diagnostics; {MAX_CANDIDATES:,} are the most")
+        raise limit(f"there are more than {MAX_CANDIDATES:,} diagnostics")
     if frame.told_steps > MAX_STEPS:
-        raise limit(f"{frame.told_steps:,} Subgraphs lie on the way to the diagnostics; {MAX_STEPS:,} are the most")
+        raise limit(f"more than {MAX_STEPS:,} Subgraphs lie on the ways to all diagnostics")
     pending: list[Diagnostic | Frame] = [frame]
     while pending:
         each = pending.pop()

@@ -25,25 +25,27 @@ from .state import State, as_text, satisfied
 MAX_DEPTH = 1_000
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Frame:
     """What became of a Graph entered once: `outcomes` of the nodes reached, `inner` frames of Subgraphs.
 
     `offers` are node, and for a Subgraph its frame; `diagnostics` likewise. `candidates` and `told` count what that comes
-    to, `candidate_steps` and `told_steps` the Subgraphs to be passed on the way to each.
+    to, `candidate_steps` and `told_steps` the Subgraphs to be passed on the way to each. Frames share frames: written out,
+    or compared member by member, they would be exponentially large.
     """
 
     status: str
     outcome: str | None = None
-    offers: list[tuple[Node, Frame | None]] = field(default_factory=list)
-    diagnostics: list[Diagnostic | Frame] = field(default_factory=list)
+    offers: list[tuple[Node, Frame | None]] = field(default_factory=list, repr=False)
+    diagnostics: list[Diagnostic | Frame] = field(default_factory=list, repr=False)
     graph: str = ""
+    depth: int = 1
     candidates: int = 0
     told: int = 0
     candidate_steps: int = 0
     told_steps: int = 0
-    outcomes: dict[str, str] = field(default_factory=dict)
-    inner: dict[str, Frame] = field(default_factory=dict)
+    outcomes: dict[str, str] = field(default_factory=dict, repr=False)
+    inner: dict[str, Frame] = field(default_factory=dict, repr=False)
 
 
 class _Edges:
@@ -88,9 +90,9 @@ class Frames:
             prefix = wanted[2] if self._is_recorded(wanted[2]) else "\0"
             key = (wanted[0], wanted[1], prefix)
             answer = self._known.get(key)
+            if len(running) + (1 if answer is None else answer.depth) > MAX_DEPTH:
+                raise limit(f"Subgraphs lie in each other more than {MAX_DEPTH:,} deep")
             if answer is None:
-                if len(running) >= MAX_DEPTH:
-                    raise limit(f"Subgraphs lie in each other more than {MAX_DEPTH:,} deep")
                 running.append((key, self._start(*key)))
         if answer is None:
             raise AssertionError("a frame ends with what became of it")
@@ -228,6 +230,7 @@ class _Rounds:
         frame = Frame("blocked", graph=self._graph.id)
         frame.outcomes = {nodes[place].id: str(self._outcomes[place]) for place in self._reached}
         frame.inner = {nodes[place].id: inner for place, inner in self._frames.items()}
+        frame.depth += max((inner.depth for inner in self._frames.values()), default=0)
         for place in self._reached:
             if place in self._blocked:
                 missing = [check for check in nodes[place].requires_facts if not satisfied(check, self._state.facts)]

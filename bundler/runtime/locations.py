@@ -6,6 +6,7 @@ Locations of the three protocols: a file by its absolute path and digest; what a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +18,7 @@ from ..protocol.model import Action, Provider, Resource
 from ..tree import Tree
 
 _PREFIX = "agent-graph.resource-location."
+_REVISION = re.compile(r"sha256:[a-f0-9]{64}\Z")
 _SCHEMA_TYPE, _MARKDOWN = "application/schema+json", "text/markdown"
 
 
@@ -160,9 +162,12 @@ class Locator:
         return self.located(self.provider.resources[path], revision)
 
     def located(self, resource: Resource, revision: str | None) -> Location:
-        """The location of a Resource. Raises `revision-invalid` where a host makes it and no revision is given."""
+        """The location of a Resource. Raises `revision-invalid` for what is none, and where a host's needs one."""
         if resource.content is not None:
             return self.file(resource.id, resource.kind, resource.media_type, resource.content)
+        if revision is not None and not _REVISION.match(revision):
+            message = f"the revision is {revision!r}; `sha256:` and 64 hexadecimal digits are expected"
+            raise BundlerError("revision-invalid", message)
         materializer = self.provider.actions[resource.materializer or ""]
         if materializer.handler is None:
             return GraphActionLocation(

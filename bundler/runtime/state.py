@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import BundlerError
 from ..protocol.canonical import Json, scalar
-from ..protocol.documents import MAX_LEVELS, describe
+from ..protocol.documents import describe
 from ..protocol.model import Check
 
 OUTCOMES = ("completed", "partial", "failed", "unverified", "skipped", "pending", "blocked", "waiting-user")
@@ -30,7 +30,7 @@ def make_state(
     outcomes: Mapping[str, Any] | None = None,
     authorities: Iterable[str] = (),
 ) -> State:
-    """The state of these values, which are not changed. An Outcome is a text, or a record with `outcome`.
+    """The state of these values, which are copied. An Outcome is a text, or a record with `outcome`.
 
     Raises `json-object-required`, `json-invalid` for what is no JSON, `outcome-invalid` and `option-invalid`.
     """
@@ -51,7 +51,7 @@ def make_state(
         if not isinstance(each, str) or not each:
             raise BundlerError("option-invalid", f"the authority {each!r} is no text", hint="name the authority's id")
         check_json(each, "an authority")
-    return State(facts=facts, outcomes=MappingProxyType(found), authorities=frozenset(texts))
+    return State(facts=_plain(facts), outcomes=MappingProxyType(found), authorities=frozenset(texts))
 
 
 def outcome_invalid(key: object, outcome: object) -> BundlerError:
@@ -62,23 +62,30 @@ def outcome_invalid(key: object, outcome: object) -> BundlerError:
 
 
 def check_json(value: Json, what: str) -> None:
-    """Raises `json-invalid` for what JSON can't say: NaN, infinities, keys and values of other types, lone surrogates.
+    """Raises `json-invalid` for what JSON can't say.
 
-    And for what nests deeper than a document may, which a value that holds itself does.
+    That is NaN, infinities, keys and values of other types, lone surrogates, and what holds itself.
     """
-    pending = [(value, what, 0)]
+    pending: list[tuple[Json, str]] = [(value, what)]
+    around: list[tuple[int, int]] = []  # the containers that the value at hand lies in: id, how much was pending
+    inside: set[int] = set()
     while pending:
-        each, place, depth = pending.pop()
-        if depth > MAX_LEVELS:
-            raise BundlerError("json-invalid", f"{what} nests more than {MAX_LEVELS} levels")
+        while around and len(pending) <= around[-1][1]:
+            inside.remove(around.pop()[0])
+        each, place = pending.pop()
+        if isinstance(each, Mapping | list | tuple):
+            if id(each) in inside:
+                raise BundlerError("json-invalid", f"{place} holds itself")
+            inside.add(id(each))
+            around.append((id(each), len(pending)))
         if isinstance(each, Mapping):
             for key, inner in each.items():
                 if not isinstance(key, str):
                     raise BundlerError("json-invalid", f"{place} has the key {key!r}; JSON's keys are texts")
                 check_json(key, f"a key of {place}") if not key.isascii() else None
-                pending.append((inner, f"{place}.{key}", depth + 1))
+                pending.append((inner, f"{place}.{key}"))
         elif isinstance(each, list | tuple):
-            pending.extend((inner, f"{place}.{index}", depth + 1) for index, inner in enumerate(each))
+            pending.extend((inner, f"{place}.{index}") for index, inner in enumerate(each))
         elif isinstance(each, float) and not math.isfinite(each):
             raise BundlerError("json-invalid", f"{place} is {each}, which is no number of JSON")
         elif isinstance(each, int) and not isinstance(each, bool):
@@ -91,6 +98,23 @@ def check_json(value: Json, what: str) -> None:
                 raise BundlerError("json-invalid", f"{place} holds a lone surrogate, which is no character")
         elif each is not None and not isinstance(each, bool | float):
             raise BundlerError("json-invalid", f"{place} is a {type(each).__name__}, which JSON has not")
+
+
+def _plain(value: Json) -> Json:
+    """The same JSON in dicts and lists of its own, which is what canonical JSON is written of."""
+    whole: list[Json] = [None]
+    pending: list[tuple[Json, Any, Json]] = [(whole, 0, value)]
+    while pending:
+        place, key, each = pending.pop()
+        if isinstance(each, Mapping):
+            place[key] = dict.fromkeys(each)
+            pending.extend((place[key], name, inner) for name, inner in each.items())
+        elif isinstance(each, list | tuple):
+            place[key] = [None] * len(each)
+            pending.extend((place[key], index, inner) for index, inner in enumerate(each))
+        else:
+            place[key] = each
+    return whole[0]
 
 
 def satisfied(check: Check, facts: Mapping[str, Json]) -> bool:

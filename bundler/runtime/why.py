@@ -15,15 +15,15 @@ def explain_node(provider: Provider, evaluation: Evaluation, name: str) -> list[
 
     Raises `node-unknown`.
     """
-    known = {f"{graph.id}/{node.id}" for graph in provider.graphs.values() for node in graph.nodes}
-    is_own = f"{evaluation.graph}/{name}" in known
-    key = f"{evaluation.graph}/{name}" if is_own or name.split(">", maxsplit=1)[0] not in known else name
+    graph = provider.graphs[evaluation.graph]
+    is_own = any(node.id == name for node in graph.nodes)  # ids may hold what keys are made with
+    is_key = not is_own and any(name.startswith(f"{each}/") for each in provider.graphs)
+    key = name if is_key else f"{graph.id}/{name}"
     for candidate in evaluation.candidates:
         if candidate.state_key == key:
             return [f"{key} is on offer: {candidate.route_id}, {candidate.availability}"]
     frame: Frame | None = evaluation.frame
     reasons: list[str] = []
-    graph = provider.graphs[evaluation.graph]
     *above, last = key.split(">")
     for step in above:
         node = _find(provider, graph, step, name)
