@@ -15,12 +15,14 @@ from bundler.protocol.schemas import schema_path
 from bundler.runtime.evaluate import Evaluation
 from bundler.runtime.open import open_provider
 from bundler.runtime.provider import OpenedProvider
-from bundler.runtime.route import make_route
+from bundler.wheel.build import make_wheel
+from bundler.wheel.settings import Settings
 
 from ..builders import build_from
-from .cases import lay_out, provider_cases
+from .cases import SHARED, lay_out, provider_cases
 
 ASKED = [name for name, case in provider_cases().items() if case["expect"].get("evaluations")]
+BUILT = [name for name in ASKED if "buildError" not in provider_cases()[name]["expect"]]
 
 
 @cache
@@ -51,7 +53,8 @@ def answer(opened: OpenedProvider, query: dict[str, Any]) -> dict[str, Any]:
         del diagnostic["message"]
         diagnostic.pop("path", None)
     routes = [
-        make_route(opened.locator, evaluation, each, workspace="/workspace") for each in evaluation.candidates[:4]
+        opened.route(evaluation, each.route_id, revision=evaluation.revision, workspace="/workspace")
+        for each in evaluation.candidates[:4]
     ]
     return {"evaluation": value, "routes": [summary(route.to_json(), opened.root) for route in routes]}
 
@@ -81,7 +84,10 @@ def action(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_there_are_evaluations() -> None:
-    assert len(ASKED) >= 100
+    cases, queries = (151, 1_374) if SHARED.is_dir() else (90, 372)
+    assert len(ASKED) >= cases
+    assert sum(len(provider_cases()[name]["queries"]) for name in ASKED) >= queries
+    assert len(BUILT) >= len(ASKED) - 2
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -98,3 +104,26 @@ def test_case(name: str, tmp_path: Path) -> None:
         with open_provider(place) as opened:
             for query, expected in zip(case["queries"], case["expect"]["evaluations"], strict=True):
                 assert answer(opened, query) == expected
+
+
+@pytest.mark.parametrize("name", BUILT[::10])
+def test_it_is_the_same_from_a_wheel(name: str, tmp_path: Path) -> None:
+    case = provider_cases()[name]
+    with open_provider(lay_out(case, tmp_path.resolve()) / case.get("manifest", "provider.yaml")) as source:
+        # A version that Python's have no counterpart for is for the author to map.
+        wheel = make_wheel(source, tmp_path / "dist", Settings(version="1.0"))
+        with open_provider(wheel.path) as opened:
+            for query, expected in zip(case["queries"], case["expect"]["evaluations"], strict=True):
+                if "error" in expected:
+                    assert answer(opened, query) == expected
+                    continue
+                found = ask(opened, query)
+                assert found.to_json() == ask(source, query).to_json()
+                assert found.revision == expected["evaluation"]["revision"]
+                assert [each.route_id for each in found.candidates[:4]] == [
+                    route["routeId"] for route in expected["routes"]
+                ]
+                if found.candidates:
+                    with pytest.raises(BundlerError) as raised:
+                        opened.route(found)
+                    assert raised.value.code == "provider-not-installed"

@@ -38,7 +38,7 @@ def check(wanted: Mapping[str, Any], facts: Any) -> bool:
 
 
 def frame(graphs: Mapping[str, Any], graph: str, entry: str, prefix: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Status, outcome, candidates as (call path, graph, node) in the order met, and codes of diagnostics."""
+    """Status, outcome, candidates as (call path, graph, node, immediate), and diagnostics as (code, file) in their order."""
     found = graphs[graph]
     nodes = {node["id"]: node for node in found["nodes"]}
     facts, records, authorities = state["facts"], state["outcomes"], state["authorities"]
@@ -100,13 +100,19 @@ def frame(graphs: Mapping[str, Any], graph: str, entry: str, prefix: str, state:
         reached += new
         if before == (reached, outcome, final):
             break
-    codes = ["required-fact-missing" for name in reached if not legal(nodes[name])]
+    file = f"{graph}.yaml"
+    codes = [("required-fact-missing", file) for name in reached if not legal(nodes[name])]
     for name in reached:
         if name in inner and inner[name]["status"] != "complete":
             codes += inner[name]["codes"]
     ended = {outcome[name] for name in reached if nodes[name]["kind"] == "terminal"}
     if len(ended) > 1:
-        return {"status": "error", "outcome": None, "candidates": [], "codes": [*codes, "terminal-outcome-ambiguous"]}
+        return {
+            "status": "error",
+            "outcome": None,
+            "candidates": [],
+            "codes": [*codes, ("terminal-outcome-ambiguous", file)],
+        }
     if ended:
         return {"status": "complete", "outcome": ended.pop(), "candidates": [], "codes": codes}
     candidates: list[tuple[tuple[str, ...], str, str, bool]] = []
@@ -126,5 +132,5 @@ def frame(graphs: Mapping[str, Any], graph: str, entry: str, prefix: str, state:
     if candidates:
         status = "actionable" if any(each[3] for each in candidates) else "waiting-user"
     elif not codes:
-        codes.append("no-route")
+        codes.append(("no-route", file))
     return {"status": status, "outcome": None, "candidates": candidates, "codes": codes}
