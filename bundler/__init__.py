@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .bundle.open import open_path as open_path
     from .bundle.plan import Plan as Plan
     from .bundle.plan import make_plan as make_plan
-    from .bundle.verify import VerifiedBundle as VerifiedBundle
+    from .bundle.verified import VerifiedBundle as VerifiedBundle
     from .bundle.verify import verify_bundle as verify_bundle
     from .bundle.write import Destination as Destination
     from .bundle.write import build as build
@@ -80,7 +80,7 @@ _HOMES = {
     "Route": "runtime.route",
     "Settings": "wheel.settings",
     "Tree": "tree",
-    "VerifiedBundle": "bundle.verify",
+    "VerifiedBundle": "bundle.verified",
     "VerifiedWheel": "wheel.check",
     "build": "bundle.write",
     "find_closure": "provider.closure",

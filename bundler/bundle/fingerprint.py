@@ -12,12 +12,18 @@ from ..tree import Entry, Tree
 
 
 def fingerprint_tree(
-    tree: Tree, entries: Iterable[Entry], kept: dict[str, tuple[bytes, bool]], *, room: int, keep: Collection[str] = ()
+    tree: Tree,
+    entries: Iterable[Entry],
+    kept: dict[str, tuple[bytes, bool]],
+    executable: set[str],
+    *,
+    room: int,
+    keep: Collection[str] = (),
 ) -> str | None:
     """The fingerprint of a tree with these entries; None where one is neither a folder nor a regular file.
 
-    Content and executable bit of what was hashed are put into `kept`, up to `room` bytes, those of `keep` in any case.
-    Raises what reading raises.
+    Content and executable bit of what was hashed are put into `kept`, up to `room` bytes, those of `keep` in any case;
+    the paths with an executable bit into `executable`. Raises what reading raises.
     """
     hasher = ALGORITHMS["blake3"]()
     for entry in sorted(entries):
@@ -29,14 +35,18 @@ def fingerprint_tree(
             return None
         small = tree.small(entry.path)
         if small is not None:
-            data, executable = small
-            hasher.update(b"file %d %d %d\0%b" % (executable, len(data), len(name), name))
+            data, is_executable = small
+            if is_executable:
+                executable.add(entry.path)
+            hasher.update(b"file %d %d %d\0%b" % (is_executable, len(data), len(name), name))
             hasher.update(data)
             if len(data) <= room or entry.path in keep:
                 room -= len(data)
                 kept[entry.path] = small
             continue
         with tree.open(entry.path) as reader:
+            if reader.executable:
+                executable.add(entry.path)
             hasher.update(b"file %d %d %d\0%b" % (reader.executable, reader.size, len(name), name))
             size, parts = 0, []
             for chunk in reader.chunks():

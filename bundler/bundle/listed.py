@@ -10,6 +10,9 @@ from ..errors import BundlerError
 from ..protocol.canonical import sha256
 from ..tree import CHUNK, Entry, MemoryReader, Reader, Skip, Tree
 
+#: Bytes of hashed small files kept for parsing; what is beyond, and what is large, is read and hashed again.
+MAX_KEPT_BYTES = 256 * 1024 * 1024
+
 
 class ListedTree(Tree):
     """The files that a bundle's manifest lists, each held to its digest while it is read."""
@@ -20,6 +23,8 @@ class ListedTree(Tree):
         self._sorted = sorted(digests)
         #: Content that was hashed and is still to be parsed, and whether its file is executable.
         self.kept: dict[str, tuple[bytes, bool]] = {}
+        #: Paths of what was hashed and has an executable bit.
+        self.executable: set[str] = set()
 
     def open(self, path: str) -> Reader:
         kept = self.kept.get(path)

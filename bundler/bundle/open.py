@@ -23,7 +23,7 @@ from ..tree import DirectoryTree, Tree
 from .layout import MANIFEST_NAME, MAX_MANIFEST_BYTES, PROVIDER_NAME
 
 if TYPE_CHECKING:
-    from .verify import VerifiedBundle
+    from .verified import VerifiedBundle
 
     Verify = Callable[[DirectoryTree], VerifiedBundle]
 

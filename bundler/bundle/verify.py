@@ -26,44 +26,16 @@ from ..protocol.documents import MAX_BYTES, parse
 from ..protocol.model import Provider
 from ..provider.closure import Closure, find_closure
 from ..provider.load import load_provider
-from ..provider.sources import Parsed
 from ..tree import Entry, Tree, folders_of, strangers
 from . import manifest as bundle_manifest
-from .digests import digest_of_file
+from .digests import digest_file
 from .layout import MANIFEST_NAME, MAX_MANIFEST_BYTES
-from .listed import ListedTree
+from .listed import MAX_KEPT_BYTES, ListedTree
 from .manifest import BundleManifest, CatalogEntry
+from .verified import VerifiedBundle, prove
 
-#: Bytes of hashed small files kept for parsing; what is beyond, and what is large, is read and hashed again.
-MAX_KEPT_BYTES = 256 * 1024 * 1024
 # Differences named one by one; the rest is counted.
 _MAX_NAMED = 200
-
-
-class VerifiedBundle:
-    """A bundle that passed every check: internally consistent. Only `verify_bundle` makes one.
-
-    `tree` gives the listed files and no others, and refuses content that has changed since.
-    """
-
-    __slots__ = ("closure", "manifest", "provider", "tree", "warnings")
-
-    tree: ListedTree
-    manifest: BundleManifest
-    provider: Provider
-    closure: Closure
-    warnings: tuple[Diagnostic, ...]
-
-    def __init__(self) -> None:
-        raise TypeError("a VerifiedBundle comes from verify_bundle only")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a VerifiedBundle does not change")
-
-    @property
-    def digest(self) -> str:
-        """The overall digest, which identifies the bundle."""
-        return self.manifest.digest
 
 
 def verify_bundle(tree: Tree) -> VerifiedBundle:
@@ -131,60 +103,15 @@ def _verify(tree: Tree, data: bytes) -> VerifiedBundle:
     if faults:
         raise BundlerError.of(_bounded(faults))
     listed.kept.clear()
-    return _verified(tree=listed, manifest=manifest, provider=provider, closure=closure, warnings=tuple(warnings))
-
-
-def recall_bundle(
-    tree: Tree, fingerprint: str, parsed: Parsed, warnings: tuple[Diagnostic, ...]
-) -> VerifiedBundle | None:
-    """The bundle of a tree that was verified when it had this fingerprint; None if it has another one now.
-
-    Only for what `fingerprint_of` and `parsed_values` gave of a verified bundle, from where nobody else can have put it.
-    Schemas and rules are passed over, and nothing is parsed again; every byte is read. Raises what reading raises.
-    """
-    from .fingerprint import fingerprint_tree
-
-    kept: dict[str, tuple[bytes, bool]] = {}
-    if fingerprint_tree(tree, tree.entries(), kept, room=MAX_KEPT_BYTES, keep=(MANIFEST_NAME,)) != fingerprint:
-        return None
-    # What was hashed is what is read, however large: a second look could be another manifest.
-    found = kept.pop(MANIFEST_NAME, None)
-    if found is None:
-        return None
-    manifest, _ = bundle_manifest.read(found[0], judge=False)
-    listed = ListedTree(tree, manifest.files)
-    listed.kept = kept
-    provider = load_provider(listed, manifest.provider_manifest, parsed=parsed)
-    closure = find_closure(provider)
-    listed.kept = {}
-    return _verified(tree=listed, manifest=manifest, provider=provider, closure=closure, warnings=warnings)
-
-
-def fingerprint_of(bundle: VerifiedBundle) -> str | None:
-    """The fingerprint of the verified content; None if something else lies there by now. Raises what reading raises."""
-    from .fingerprint import fingerprint_tree
-
-    tree, manifest = bundle.tree, bundle.manifest
-    files = {*manifest.files, MANIFEST_NAME}
-    entries = list(tree.entries())
-    expected = {Entry(path, "file") for path in files} | {Entry(path, "folder") for path in folders_of(files)}
-    if set(entries) != expected:
-        return None
-    kept: dict[str, tuple[bytes, bool]] = {}
-    # Read through the listed tree: content that is not what was verified is refused.
-    fingerprint = fingerprint_tree(tree, entries, kept, room=0, keep=(MANIFEST_NAME,))
-    if MANIFEST_NAME not in kept:
-        return None
-    found, document = bundle_manifest.read(kept[MANIFEST_NAME][0])
-    is_same = found == manifest and len(document.value["files"]) == len(manifest.files)
-    return fingerprint if is_same else None
-
-
-def _verified(**members: object) -> VerifiedBundle:
-    bundle = object.__new__(VerifiedBundle)
-    for name, value in members.items():
-        object.__setattr__(bundle, name, value)
-    return bundle
+    return prove(
+        tree=listed,
+        manifest=manifest,
+        manifest_digest=sha256(data),
+        executable=frozenset(listed.executable),
+        provider=provider,
+        closure=closure,
+        warnings=tuple(warnings),
+    )
 
 
 _REMEDY = "rebuild the bundle from its source, or fetch it again from where it was published"
@@ -218,7 +145,7 @@ def _read_manifest(tree: Tree) -> bytes:
 def _file_faults(
     files: list[dict[str, str]], manifest: BundleManifest, tree: Tree, listed: ListedTree, entries: list[Entry]
 ) -> Iterator[BundlerError]:
-    """Read and hash every listed file, in the order listed; keep what will be parsed."""
+    """Read and hash every listed file, in the order listed; keep what will be parsed, note what is executable."""
     parsed = {entry.path for catalog in manifest.catalogs.values() for entry in catalog} | {manifest.provider_manifest}
     spellings = {fold(entry.path): entry.path for entry in entries if entry.path not in manifest.files}
     room = MAX_KEPT_BYTES
@@ -234,13 +161,16 @@ def _file_faults(
         try:
             small = tree.small(path)
             if small is not None:
-                data, executable = small
+                data, is_executable = small
                 actual = sha256(data)
             else:
-                actual = digest_of_file(tree, path)
+                digested = digest_file(tree, path, "sha256")
+                actual, is_executable = f"sha256:{digested.hex}", digested.executable
         except BundlerError as error:
             yield _why_missing(path, error, spellings) if error.code == "file-missing" else error
             continue
+        if is_executable:
+            listed.executable.add(path)
         if actual != file["digest"]:
             changed += 1
             why = why_different(tree, path, file["digest"]) if changed <= _MAX_NAMED else ""
@@ -252,7 +182,7 @@ def _file_faults(
             )
         elif data is not None and path in parsed and len(data) <= room:
             room -= len(data)
-            listed.kept[path] = (data, executable)
+            listed.kept[path] = (data, is_executable)
 
 
 def why_different(tree: Tree, path: str, listed: str) -> str:

@@ -16,7 +16,7 @@ from ..bundle.open import open_bundle, open_path, recover_missing
 from .provider import Kind, OpenedProvider
 
 if TYPE_CHECKING:
-    from ..bundle.verify import VerifiedBundle
+    from ..bundle.verified import VerifiedBundle
     from ..errors import Diagnostic
     from ..tree import Tree
     from ..trust.records import Records

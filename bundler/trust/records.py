@@ -20,7 +20,9 @@ from hashlib import sha256
 from typing import Any
 
 from .. import __version__
-from ..bundle.verify import VerifiedBundle, fingerprint_of, recall_bundle, verify_bundle
+from ..bundle.recall import fingerprint_of, recall_bundle
+from ..bundle.verified import VerifiedBundle
+from ..bundle.verify import verify_bundle
 from ..errors import CODES, BundlerError, Diagnostic
 from ..protocol import PROTOCOL_VERSION
 from ..provider.sources import Parsed, parsed_values

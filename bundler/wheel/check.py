@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..bundle.digests import digest_of_file
-from ..bundle.verify import VerifiedBundle, verify_bundle
+from ..bundle.verified import VerifiedBundle
+from ..bundle.verify import verify_bundle
 from ..errors import BundlerError
 from ..paths import printable
 from ..tree import folders_of

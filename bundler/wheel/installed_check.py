@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from ..bundle.digests import digest_of_file
 from ..bundle.layout import MANIFEST_NAME
-from ..bundle.verify import VerifiedBundle, verify_bundle
+from ..bundle.verified import VerifiedBundle
+from ..bundle.verify import verify_bundle
 from ..errors import CODES, BundlerError, Diagnostic
 from ..paths import printable
 from ..tree import DirectoryTree, Entry, Tree

@@ -287,7 +287,7 @@ def test_fingerprints_tell_apart_what_differs_in_one_thing() -> None:
         MemoryTree({"a": bytes(1 << 20)}),
         MemoryTree({"a": bytes((1 << 20) + 1)}),
     ]
-    found = [fingerprint_tree(tree, tree.entries(), {}, room=0) for tree in trees]
+    found = [fingerprint_tree(tree, tree.entries(), {}, set(), room=0) for tree in trees]
     assert len({*found}) == len(trees)
     assert all(str(each).startswith("blake3:") for each in found)
 
@@ -373,7 +373,7 @@ def test_a_forged_record_vouches_for_no_content(bundle: Path, records: Path) -> 
     append("data/large.bin")(bundle)
     append("graphs/main.yaml")(bundle)
     with DirectoryTree(bundle) as tree:
-        sealed(file, fingerprint=fingerprint_tree(tree, tree.entries(), {}, room=0))
+        sealed(file, fingerprint=fingerprint_tree(tree, tree.entries(), {}, set(), room=0))
     with open_provider(bundle, records=records) as opened:
         for path in ("data/large.bin", "graphs/main.yaml"):
             assert code_of(lambda path=path: opened.tree.read(path, 1 << 30)) == "bundle-file-digest-mismatch"  # type: ignore[misc]
@@ -601,7 +601,7 @@ def test_a_folder_that_cannot_be_made(bundle: Path, tmp_path: Path, name: str) -
 
 def test_a_large_manifest_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The manifest whose fingerprint was taken is the one that counts, however large it is."""
-    from bundler.bundle import fingerprint
+    from bundler.bundle import recall
     from bundler.tree import CHUNK
 
     names = {f"data/{number:05}{'x' * 120}": f"{number}" for number in range(6_000)}
@@ -611,13 +611,13 @@ def test_a_large_manifest_is_read_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert (bundle / "manifest.json").stat().st_size > CHUNK
     with open_provider(bundle, records=tmp_path / "records"):
         pass
-    first = fingerprint.fingerprint_tree
+    first = recall.fingerprint_tree
 
     def swap(*arguments: object, **more: object) -> str | None:
         found: str | None = first(*arguments, **more)  # type: ignore[arg-type]
         (bundle / "manifest.json").write_bytes(b"{}")
         return found
 
-    monkeypatch.setattr(fingerprint, "fingerprint_tree", swap)
+    monkeypatch.setattr(recall, "fingerprint_tree", swap)
     with open_provider(bundle, records=tmp_path / "records") as opened:
         assert len(opened.provider.actions) == 1
