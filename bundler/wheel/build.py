@@ -353,7 +353,7 @@ def _check(path: str, content: Content) -> None:
     """The finished wheel, reopened and verified, against what it was to hold."""
     try:
         with open_wheel(path) as wheel:
-            if wheel.bundle.manifest != content.manifest or wheel.executable != content.executable:
+            if wheel.bundle.manifest != content.manifest or wheel.bundle.executable != content.executable:
                 raise source_changed("the wheel holds something else than was read before")
             if wheel.identity != content.identity:
                 raise AssertionError(f"{wheel.identity} is not {content.identity}")

@@ -2,14 +2,15 @@
 
 1. the archive (`tree.archive`): its structure, names, kinds and bounds; 2. one .dist-info folder, whose name and
 version are those of METADATA and of the file; 3. WHEEL says that this is data for any Python; 4. one entry point, a
-Provider's, and none that an installer makes a command of; 5. nothing lies outside of the Provider's folder and the
-.dist-info folder, nothing in them that does not belong there; 6. modes are 0644 or 0755; 7. RECORD has one row
+Provider's, and none that an installer makes a command of; 5. nothing lies outside of the bundle's folder and the
+.dist-info folder but one envelope beside the bundle, nothing in them that does not belong there; 6. modes are 0644 or 0755; 7. RECORD has one row
 for each file and no other, with SHA-256 and size; 8. everything that a bundle must satisfy (`bundle.verify`);
 9. RECORD's hashes are those of the content; 10. entry point, names and SBOM are those of the bundle's Provider.
 
 Steps 1 to 5 end at their first fault; of the rest all faults are collected.
 
-What is *not* verified: who made the wheel. Whoever changes all of it consistently makes another consistent wheel.
+What is *not* verified: who made the wheel. Whoever changes all of it consistently makes another consistent wheel. The
+envelope is handed on as it is: `trust` reads it.
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..bundle.digests import digest_of_file
+from ..bundle.layout import MANIFEST_NAME
 from ..bundle.verified import VerifiedBundle
 from ..bundle.verify import verify_bundle
 from ..errors import BundlerError
 from ..paths import printable
-from ..tree import folders_of
+from ..tree import Tree, folders_of
 from ..tree.archive import Archive
+from ..tree.once import OnceTree
 from ..tree.zipped import ZipTree
 from . import sbom
+from .contents import Contents, contents_of, distribution_of
 from .distinfo import Metadata, Row, check_wheel_file, mismatch, read_entry_points, read_metadata, read_record
 from .identity import TAG, WheelIdentity, identity_of, owner_fault
 from .metadata import LICENSE_FOLDER
-from .naming import NAMESPACE, module_name
+from .naming import MAX_ENVELOPE, NAMESPACE, module_name
 
 _INFO_FILES = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
 # Faults of one kind named one by one; the rest is counted.
@@ -40,12 +44,13 @@ _MAX_NAMED = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedWheel:
-    """A wheel that passed every check; `requires` is what pip would install with it."""
+    """A wheel that passed every check; `requires` is what pip would install with it, `envelope` what lies beside the bundle."""
 
     path: str
     identity: WheelIdentity
     bundle: VerifiedBundle
-    executable: frozenset[str]
+    contents: Contents
+    envelope: bytes | None
     requires: tuple[str, ...]
 
 
@@ -64,7 +69,7 @@ def open_wheel(path: str | os.PathLike[str]) -> Iterator[VerifiedWheel]:
 
 
 def _verify(archive: Archive) -> VerifiedWheel:
-    tree = ZipTree(archive)
+    tree = OnceTree(ZipTree(archive))
     # 2. the .dist-info folder
     info = _info_folder(tree)
     metadata = read_metadata(tree, info)
@@ -88,7 +93,9 @@ def _verify(archive: Archive) -> VerifiedWheel:
     except BundlerError as error:
         raise BundlerError.of([*faults, error]) from None
     # 9. RECORD's hashes
-    faults.extend(_bounded(_hash_faults(archive, rows, bundle, identity, f"{info}/RECORD")))
+    envelope = tree.read(identity.envelope, MAX_ENVELOPE) if identity.envelope in archive.members else None
+    digests = _digests(tree, archive, bundle, identity)
+    faults.extend(_bounded(_hash_faults(rows, digests, f"{info}/RECORD")))
     # 10. the Provider's names
     identity = identity_of(bundle.provider, metadata)
     if bundle.provider.id != entry.id:
@@ -105,18 +112,18 @@ def _verify(archive: Archive) -> VerifiedWheel:
         faults.extend(sbom.faults(tree, info, identity, bundle.digest))
     if faults:
         raise BundlerError.of(faults)
+    covered = {path: digest for path, digest in digests.items() if path.startswith(f"{info}/")}
     return VerifiedWheel(
         path=archive.file,
         identity=identity,
         bundle=bundle,
-        executable=frozenset(
-            path for path in bundle.manifest.files if archive.members[f"{identity.bundle_folder}/{path}"].executable
-        ),
+        contents=contents_of(bundle, distribution_of(identity.distribution, identity.version, info, covered)),
+        envelope=envelope,
         requires=metadata.requires,
     )
 
 
-def _info_folder(tree: ZipTree) -> str:
+def _info_folder(tree: Tree) -> str:
     found = [name for name in tree.names("") if name.endswith(".dist-info")]
     if len(found) != 1:
         named = ", ".join(map(printable, found)) or "none"
@@ -156,7 +163,9 @@ def _check_places(archive: Archive, identity: WheelIdentity) -> None:
     bundle, info = f"{identity.bundle_folder}/", f"{identity.dist_info}/"
     faults = []
     for path in archive.members:
-        if path.startswith(bundle) or (path.startswith(info) and belongs_in_info(path[len(info) :])):
+        if path.startswith(bundle) or path == identity.envelope:
+            continue
+        if path.startswith(info) and belongs_in_info(path[len(info) :]):
             continue
         faults.append(_foreign(path))
     # A folder that leads to none of the files would be one more thing that gets installed.
@@ -204,18 +213,21 @@ def _row_faults(archive: Archive, rows: dict[str, Row], record: str) -> Iterator
             yield mismatch(record, f"`{printable(path)}` has {member.size:,} bytes and is recorded with {row.size:,}")
 
 
-def _hash_faults(
-    archive: Archive, rows: dict[str, Row], bundle: VerifiedBundle, identity: WheelIdentity, record: str
-) -> Iterator[BundlerError]:
-    """The bundle's files were hashed when it was verified: theirs are compared, the others' made."""
-    tree = ZipTree(archive)
-    verified = {f"{identity.bundle_folder}/{path}": digest for path, digest in bundle.manifest.files.items()}
+def _digests(tree: Tree, archive: Archive, bundle: VerifiedBundle, identity: WheelIdentity) -> dict[str, str]:
+    """Of every file: the bundle's were hashed when it was verified, the others are now."""
+    found = {f"{identity.bundle_folder}/{path}": digest for path, digest in bundle.manifest.files.items()}
+    found[f"{identity.bundle_folder}/{MANIFEST_NAME}"] = bundle.manifest_digest
+    return found | {path: digest_of_file(tree, path) for path in archive.members if path not in found}
+
+
+def _hash_faults(rows: dict[str, Row], digests: dict[str, str], record: str) -> Iterator[BundlerError]:
     for path, row in rows.items():
-        if path == record or row.digest is None or path not in archive.members:
+        if path == record or row.digest is None or path not in digests:
             continue  # told by its row
-        actual = verified[path] if path in verified else digest_of_file(tree, path)
-        if actual != row.digest:
-            yield mismatch(record, f"`{printable(path)}` has the digest {actual} and is recorded with {row.digest}")
+        if digests[path] != row.digest:
+            yield mismatch(
+                record, f"`{printable(path)}` has the digest {digests[path]} and is recorded with {row.digest}"
+            )
 
 
 def _bounded(faults: Iterator[BundlerError]) -> Iterator[BundlerError]:

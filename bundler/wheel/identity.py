@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import BundlerError
 from ..protocol.model import Provider
 from .distinfo import Metadata
-from .naming import NAMESPACE, claimed_by, distribution_name, module_name, python_version
+from .naming import ENVELOPE_NAME, NAMESPACE, claimed_by, distribution_name, module_name, python_version
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -35,6 +35,11 @@ class WheelIdentity:
     def bundle_folder(self) -> str:
         """Where the bundle lies in the wheel and in a site-packages folder."""
         return f"{NAMESPACE}/{module_name(self.provider_id)}/bundle"
+
+    @property
+    def envelope(self) -> str:
+        """Where the signed statement about the bundle lies: beside it, and not in it."""
+        return f"{NAMESPACE}/{module_name(self.provider_id)}/{ENVELOPE_NAME}"
 
     @property
     def stem(self) -> str:

@@ -3,10 +3,11 @@
 1. METADATA, WHEEL and the entry point, as in a wheel; 2. everything that a bundle must satisfy (`bundle.verify`),
 Python's bytecode of listed scripts aside, which installers make and which is told; 3. RECORD: each bundle
 file has a row with its digest, each row of the distribution is a file of it with its hash, nothing of it lies elsewhere;
-4. the Provider's folder holds its bundle and nothing else; 5. entry point, names and SBOM are those of the bundle.
+4. the Provider's folder holds its bundle, an envelope or none, and nothing else; 5. entry point, names and SBOM are those of the bundle.
 `check_neighbours` adds what only all distributions together tell.
 
-What is *not* verified: who made it, and bytecode. Whoever may write to the folder can make another consistent install.
+What is *not* verified: who made it, which `trust` tells by the envelope; bytecode, and what installers write. Whoever
+may write to the folder can make another consistent install.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from ..bundle.verify import verify_bundle
 from ..errors import CODES, BundlerError, Diagnostic
 from ..paths import printable
 from ..tree import DirectoryTree, Entry, Tree
+from ..tree.once import OnceTree
 from . import sbom
+from .contents import INSTALLER_FILES, Contents, contents_of, distribution_of
 from .distinfo import (
     MAX_BYTES,
     Metadata,
@@ -38,10 +41,8 @@ from .distinfo import (
 )
 from .identity import TAG, WheelIdentity, identity_of, owner_fault
 from .installed import InstalledProvider, duplicates, locations
-from .naming import NAMESPACE
+from .naming import ENVELOPE_NAME, MAX_ENVELOPE, NAMESPACE
 
-# Written by installers into the .dist-info folder.
-_INSTALLERS = ("INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json")
 _BYTECODE = re.compile(r"(?P<stem>.+)\.(?!opt-)[a-z][a-z0-9-]*(?:\.opt-[a-z0-9]+)?\.pyc\Z")
 
 
@@ -52,6 +53,8 @@ class VerifiedInstall:
     installed: InstalledProvider
     identity: WheelIdentity
     bundle: VerifiedBundle
+    contents: Contents
+    envelope: bytes | None
     bytecode: tuple[str, ...]
     requires: tuple[str, ...]
     context: str
@@ -110,18 +113,24 @@ def verified_install(
     if installed.problem is not None:
         problem = installed.problem
         raise BundlerError(problem.code, problem.message, hint=problem.hint, diagnostics=(problem,))
-    with DirectoryTree(installed.location) as site, InstalledTree(installed.root) as tree:
-        _check_place(installed, site, tree)
-        context = context_of(installed, site)
+    with DirectoryTree(installed.location) as disk, InstalledTree(installed.root) as tree:
+        _check_place(installed, disk, tree)
+        site = OnceTree(disk)
+        beside, digests = _beside(installed, site)
+        context = _context(beside, digests)
         metadata = read_metadata(site, installed.info)
         known = recall(tree, context)
-        bundle = known or _verify(installed, site, tree, metadata)
-        if known is None and context_of(installed, site) != context:
+        bundle = known or _verify(installed, site, tree, metadata, digests)
+        if known is None and _context(*_beside(installed, disk)) != context:
             raise mismatch(f"{installed.info}/RECORD", "what it lists was changed while it was verified")
+        envelope = _envelope(installed)
+        covered = {path: digest for path, digest in digests.items() if path != envelope}
         yield VerifiedInstall(
             installed=installed,
             identity=identity_of(bundle.provider, metadata),
             bundle=bundle,
+            contents=contents_of(bundle, distribution_of(metadata.name, metadata.version, installed.info, covered)),
+            envelope=site.read(envelope, MAX_ENVELOPE) if envelope in digests else None,
             bytecode=tree.bytecode,
             requires=metadata.requires,
             context=context,
@@ -129,13 +138,20 @@ def verified_install(
         )
 
 
-def context_of(installed: InstalledProvider, site: Tree) -> str:
-    """What is verified with an installed bundle, as one text: another one is another install.
+def _beside(installed: InstalledProvider, site: Tree) -> tuple[list[str], dict[str, str]]:
+    """The names beside the bundle, and the digests of the envelope there and of the .dist-info folder's files."""
+    names = site.names(f"{NAMESPACE}/{installed.module}")
+    paths = [*_info_entries(site, installed.info), *([_envelope(installed)] if ENVELOPE_NAME in names else [])]
+    return names, {path: digest_of_file(site, path) for path in paths}
 
-    That is every file of the .dist-info folder, and the names beside the bundle. Raises what reading raises.
-    """
-    files = [f"{path!a} {digest_of_file(site, path)}" for path in _info_entries(site, installed.info)]
-    return "\n".join([*files, *map(ascii, site.names(f"{NAMESPACE}/{installed.module}"))])
+
+def _context(names: Iterable[str], digests: Mapping[str, str]) -> str:
+    """What is verified with an installed bundle, as one text: another one is another install."""
+    return "\n".join([*(f"{path!a} {digest}" for path, digest in digests.items()), *map(ascii, names)])
+
+
+def _envelope(installed: InstalledProvider) -> str:
+    return f"{NAMESPACE}/{installed.module}/{ENVELOPE_NAME}"
 
 
 def _check_place(installed: InstalledProvider, site: DirectoryTree, tree: DirectoryTree) -> None:
@@ -151,7 +167,7 @@ def _check_place(installed: InstalledProvider, site: DirectoryTree, tree: Direct
 
 
 def _verify(
-    installed: InstalledProvider, site: DirectoryTree, tree: InstalledTree, metadata: Metadata
+    installed: InstalledProvider, site: Tree, tree: InstalledTree, metadata: Metadata, digests: Mapping[str, str]
 ) -> VerifiedBundle:
     info = installed.info
     # 1. what an installer made of it
@@ -162,10 +178,13 @@ def _verify(
     identity = identity_of(bundle.provider, metadata)
     faults: list[BundlerError] = []
     # 3. RECORD
-    faults.extend(_record_faults(site, identity, info, bundle, set(tree.bytecode)))
+    record = f"{info}/RECORD"
+    rows = read_record(site, info)
+    faults.extend(_bundle_row_faults(record, rows, identity, bundle, set(tree.bytecode)))
+    faults.extend(_other_row_faults(record, rows, identity, digests))
     # 4. the Provider's folder
     for name in site.names(os.path.dirname(identity.bundle_folder)):
-        if name != "bundle":
+        if name not in ("bundle", ENVELOPE_NAME):
             faults.append(_foreign(f"{os.path.dirname(identity.bundle_folder)}/{name}"))
     # 5. names
     if (entry.id, f"{NAMESPACE}.{entry.module}", info) != (bundle.provider.id, identity.module, identity.dist_info):
@@ -186,34 +205,43 @@ def _verify(
     return bundle
 
 
-def _record_faults(
-    site: Tree, identity: WheelIdentity, info: str, bundle: VerifiedBundle, bytecode: set[str]
+def _bundle_row_faults(
+    record: str, rows: Mapping[str, Row], identity: WheelIdentity, bundle: VerifiedBundle, bytecode: set[str]
 ) -> Iterator[BundlerError]:
-    record = f"{info}/RECORD"
-    rows = read_record(site, info)
     folder = f"{identity.bundle_folder}/"
     digests = {folder + path: digest for path, digest in bundle.manifest.files.items()}
+    digests[folder + MANIFEST_NAME] = bundle.manifest_digest
     kinds = dict.fromkeys(digests, "file")
-    for path in [*digests, folder + MANIFEST_NAME]:
+    for path, digest in digests.items():
         if path not in rows:
             yield mismatch(record, f"`{printable(path)}` is in the bundle and has no row")
-    lying = list(_info_entries(site, info))
+        else:
+            yield from _hash_fault(record, rows[path], digest)
+    for path in rows:
+        # Bytecode that lies there, or was compiled once and is gone.
+        is_passed = path.removeprefix(folder) in bytecode or _is_bytecode(path, kinds)
+        if path.startswith(folder) and path not in digests and not is_passed:
+            yield _foreign(path)
+
+
+def _other_row_faults(
+    record: str, rows: Mapping[str, Row], identity: WheelIdentity, digests: Mapping[str, str]
+) -> Iterator[BundlerError]:
+    """`digests` are those of what lies there beside the bundle."""
+    info = identity.dist_info
     for path, row in rows.items():
-        if path.startswith(folder) and path[len(folder) :] in bytecode:
+        if path == record or path.startswith(f"{identity.bundle_folder}/"):
             continue
         if path in digests:
-            yield from _hash_fault(record, row, digests[path])
-        elif path == folder + MANIFEST_NAME or (path in lying and path != record):
-            yield from _content_fault(site, record, row)
-        elif path.startswith(folder) and _is_bytecode(path, kinds):
-            continue  # it was compiled once, and is gone
-        elif path != record and posixpath.normpath(path).startswith(f"{info}/"):
+            if row.digest is not None or path.removeprefix(f"{info}/") not in INSTALLER_FILES:
+                yield from _hash_fault(record, row, digests[path])
+        elif path == identity.envelope or posixpath.normpath(path).startswith(f"{info}/"):
             yield mismatch(record, f"`{printable(path)}` has a row and does not lie there")
-        elif path != record:
+        else:
             yield _foreign(path)
-    for entry in lying:
-        if entry not in rows:
-            yield mismatch(record, f"`{printable(entry)}` lies there and has no row")
+    for path in digests:
+        if path not in rows:
+            yield mismatch(record, f"`{printable(path)}` lies there and has no row")
 
 
 def _info_entries(site: Tree, info: str) -> Iterator[str]:
@@ -221,16 +249,6 @@ def _info_entries(site: Tree, info: str) -> Iterator[str]:
         if isinstance(path, BundlerError):
             raise path
         yield path
-
-
-def _content_fault(site: Tree, record: str, row: Row) -> Iterator[BundlerError]:
-    try:
-        actual = digest_of_file(site, row.path)
-    except BundlerError as error:
-        yield mismatch(record, f"`{printable(row.path)}` has a row: {error.message}")
-        return
-    if row.digest is not None or row.path.removeprefix(record.removesuffix("RECORD")) not in _INSTALLERS:
-        yield from _hash_fault(record, row, actual)
 
 
 def _hash_fault(record: str, row: Row, actual: str) -> Iterator[BundlerError]:

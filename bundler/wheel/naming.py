@@ -21,6 +21,10 @@ PREFIX = "agent-graph-provider-"
 #: The namespace package (PEP 420) that every Provider's folder is installed in.
 NAMESPACE = "agent_graph_providers"
 GROUP = "agent_graph.providers"
+#: The signed statement about a bundle (DSSE), in the Provider's folder beside the bundle.
+ENVELOPE_NAME = "bundle.dsse.json"
+#: The largest such file, in bytes.
+MAX_ENVELOPE = 16 * 1024 * 1024
 
 #: The longest escape that is written out: with the rest of a wheel's file name it fits into 255 bytes.
 MAX_SLUG = 165

@@ -213,7 +213,7 @@ def test_every_file_is_in_it_with_the_executable_bit_of_the_bundle(tmp_path: Pat
         assert bool((tmp_path / "bundle" / path).stat().st_mode & 0o111) == (path in EXECUTABLE)
     assert {path: found[path][1] for path in ODD} == {path: encode(data) for path, data in ODD.items()}
     with open_wheel(built.path) as wheel:
-        assert wheel.executable == EXECUTABLE
+        assert wheel.bundle.executable == EXECUTABLE
         assert wheel.bundle.digest == built.digest == manifest.digest
     assert built.size == Path(built.path).stat().st_size
     assert built.sha256 == hashlib.sha256(Path(built.path).read_bytes()).hexdigest()

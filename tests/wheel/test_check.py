@@ -589,7 +589,7 @@ def test_a_valid_wheel(base: BuiltWheel, files: Files, tmp_path: Path) -> None:
             assert wheel.identity == base.identity
             assert wheel.identity.declared == ()
             assert wheel.bundle.digest == base.digest
-            assert sorted(wheel.executable) == ["run.sh"]
+            assert sorted(wheel.bundle.executable) == ["run.sh"]
             assert wheel.requires == ()
             assert {name: wheel.bundle.tree.read(name, 1 << 20) for name in expected} == expected
 
