@@ -45,10 +45,11 @@ _WHEELS: dict[str, tuple[str, str, str | None]] = {
 
 
 @cache
-def _folder() -> Path:
-    folder = tempfile.mkdtemp(prefix="installs-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder).resolve()
+def folder() -> Path:
+    """Where all of this lies while tests run."""
+    made = tempfile.mkdtemp(prefix="installs-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made).resolve()
 
 
 @cache
@@ -56,19 +57,19 @@ def source(name: str = "demo") -> Path:
     """The Provider's source folder: it has two scripts and a file that is carried only."""
     provider_id, version, _ = _WHEELS[name]
     text = PROVIDER.replace("acme/demo", provider_id).replace("0.1.0", version)
-    return write_out(with_files(minimal(provider_yaml=text), SCRIPTS), _folder() / name / "source")
+    return write_out(with_files(minimal(provider_yaml=text), SCRIPTS), folder() / name / "source")
 
 
 @cache
 def wheel(name: str = "demo") -> BuiltWheel:
     """The Provider's wheel."""
     with open_path(source(name)) as opened:
-        return make_wheel(opened, _folder() / name / "dist", Settings(distribution=_WHEELS[name][2]))
+        return make_wheel(opened, folder() / name / "dist", Settings(distribution=_WHEELS[name][2]))
 
 
 @cache
 def _installed(installer: str, names: tuple[str, ...], upgrade: bool) -> Path:
-    target = _folder() / "-".join([installer, *names, str(upgrade)])
+    target = folder() / "-".join([installer, *names, str(upgrade)])
     uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--link-mode", "copy", "--python", sys.executable]
     pip = [*PIP, *(["--upgrade"] if upgrade else [])]
     for wheels in [[name] for name in names] if upgrade else [list(names)]:

@@ -32,7 +32,7 @@ def command(options: GlobalOptions, output: str, dry_run: bool, check: bool) -> 
 
     if dry_run and check:
         raise click.UsageError("--dry-run and --check exclude each other")
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         plan = make_plan(opened.tree, opened.provider, opened.closure)
         warn(options, [*opened.warnings, *plan.warnings, *(() if dry_run else junk_notes(plan.closure))])
         progress = Progress(options, "checking" if dry_run or check else "building")

@@ -29,7 +29,7 @@ def command(options: GlobalOptions, algorithm: str, only_fingerprint: bool) -> N
     """
     from ..bundle.digests import digest_files, fingerprint, list_text
 
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         warn(options, opened.warnings)
         files = list(digest_files(opened.tree, opened.files, algorithm))
     whole = f"{algorithm}:{fingerprint(files, algorithm)}"

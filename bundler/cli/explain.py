@@ -24,7 +24,7 @@ def command(options: GlobalOptions, path: str) -> None:
     """
     from ..bundle.layout import MANIFEST_NAME
 
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         warn(options, opened.warnings)
         name = _inside(opened, path)
         reasons = opened.closure.why(name)

@@ -19,7 +19,7 @@ def command(options: GlobalOptions, graph: str | None) -> None:
     from ..errors import BundlerError
     from ..provider.mermaid import draw
 
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         warn(options, opened.warnings)
         provider = opened.provider
         if graph is not None and graph not in provider.graphs:

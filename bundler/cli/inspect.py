@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import GlobalOptions, add_global_options, subcommand
+from .options import GlobalOptions, add_global_options, reference_of, subcommand
 from .output import echo, plural, print_json, size_text, visible, warn
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def provider(options: GlobalOptions) -> None:
     """
     from ..provider.inspection import inspect_provider
 
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         warn(options, opened.warnings)
         result = inspect_provider(opened.provider, opened.manifest_path)
         if options.json:
@@ -57,7 +57,7 @@ def files(options: GlobalOptions) -> None:
     from ..bundle.layout import MANIFEST_NAME
     from ..provider.closure import not_carried
 
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         warn(options, opened.warnings)
         closure = opened.closure
         carried: list[dict[str, Any]] = [
@@ -104,7 +104,7 @@ def skill(options: GlobalOptions, file: str) -> None:
     from ..provider.inspection import inspect_provider
 
     binding = options.binding(file)
-    with options.open_bound(binding) as opened:
+    with options.open(reference_of(binding), authoring=True) as opened:
         warn(options, opened.warnings)
         binding.check(opened.provider)
         result = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +10,12 @@ import click
 from .options import GlobalOptions
 from .options import command as make_command
 from .output import echo, print_json, visible
+from .verdicts import trust_as_json, verdict_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..trust.host import Host
     from ..wheel.installed import InstalledProvider
 
 
@@ -52,38 +55,59 @@ def command(options: GlobalOptions, path: tuple[str, ...]) -> None:
     """List the Providers that are installed, and those whose install is broken.
 
     Their metadata is read and nothing is imported or verified: `verify --installed` does that. Of several installs of
-    one distribution the first on the path is used.
+    one distribution the first on the path is used. With --policy each is verified, and it is told which ones the policy
+    trusts, and who signed them.
     """
-    from ..wheel.installed import list_installed
+    from ..wheel.installed import claimed_once, list_installed
 
-    found = _claimed_once(list_installed(path or None))
+    found = claimed_once(list_installed(path or None))
+    host = options.host()
+    told = [_as_json(each, _verdict(host, found, each)) for each in found]
     if options.json:
-        print_json({"providers": [_as_json(each) for each in found]})
+        print_json({"providers": told})
         return
     if not found:
         echo("no Provider is installed" + (f" in {', '.join(path)}" if path else ""))
-    for each in found:
+    for each, value in zip(found, told, strict=True):
         echo(visible(f"{each.id}: {each.distribution} {each.version} in {each.location}"))
-        if each.problem is not None:
-            echo(visible(f"  {each.problem.code}: {each.problem.message}"))
-        elif each.shadowed_by is not None:
-            echo(f"  not used: the one in {each.shadowed_by} comes first")
-        else:
-            echo(f"  not verified; it says that it is {each.digest}")
+        for line in _lines(value):
+            echo(visible(f"  {line}"))
 
 
-def _claimed_once(found: list[InstalledProvider]) -> list[InstalledProvider]:
-    """The same, where an id that several distributions claim is a problem of each: none of them is opened."""
-    from ..wheel.installed import duplicates
+def _verdict(host: Host, found: list[InstalledProvider], each: InstalledProvider) -> dict[str, Any]:
+    """What a policy says of an installed Provider; without one only who claims to have signed it."""
+    from ..errors import BundlerError
 
-    claims: dict[str, list[InstalledProvider]] = {}
-    for each in found:
-        claims.setdefault(each.id, []).append(each)
-    told = {provider_id: duplicates(owners) for provider_id, owners in claims.items()}
-    return [replace(each, problem=told[each.id][0]) if told[each.id] else each for each in found]
+    if each.problem is not None or each.shadowed_by is not None:
+        return {}
+    from ..runtime.open import open_installed
+
+    try:
+        if host.policy is None:
+            return {"claimed": list(_claimed(each))}
+        with open_installed(host, found, each) as opened:
+            return {"trust": trust_as_json(opened.trust)}
+    except BundlerError as error:
+        return {"state": "refused", "problem": error.diagnostics[0].to_json()}
 
 
-def _as_json(each: InstalledProvider) -> dict[str, Any]:
+def _claimed(each: InstalledProvider) -> tuple[str, ...]:
+    """The key ids that the signatures with it name; nothing of it is verified."""
+    from ..errors import BundlerError
+    from ..trust.envelope import read_envelope
+    from ..trust.files import read_small
+    from ..wheel.naming import MAX_ENVELOPE
+
+    try:
+        envelope = read_envelope(read_small(each.envelope, MAX_ENVELOPE)[0], each.envelope)
+    except BundlerError as error:
+        if error.code != "file-missing":
+            raise
+        return ()
+    return tuple(signature.key_id for signature in envelope.signatures)
+
+
+def _as_json(each: InstalledProvider, verdict: dict[str, Any]) -> dict[str, Any]:
     state = "broken" if each.problem is not None else "shadowed" if each.shadowed_by is not None else "installed"
     optional = {
         "digest": each.digest,
@@ -98,4 +122,21 @@ def _as_json(each: InstalledProvider) -> dict[str, Any]:
         "location": each.location,
         "root": each.root if each.module is not None else None,
         **{key: value for key, value in optional.items() if value is not None},
+        **verdict,
     }
+
+
+def _lines(value: dict[str, Any]) -> Iterator[str]:
+    """What is told of one beside its names."""
+    if "problem" in value:
+        yield f"{value['problem']['code']}: {value['problem']['message']}"
+    elif "shadowedBy" in value:
+        yield f"not used: the one in {value['shadowedBy']} comes first"
+    elif "trust" in value:
+        yield verdict_text(value["trust"])
+        for signer in value["trust"]["signers"]:
+            yield f"signed by {signer['name']} ({signer['keyId']})"
+    else:
+        yield f"not verified; it says that it is {value['digest']}"
+        for key_id in value["claimed"]:
+            yield f"not verified: it says that it is signed by {key_id}"

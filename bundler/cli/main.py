@@ -25,6 +25,8 @@ _COMMANDS = {
     "validate": ("validate", "Check a Provider against every rule of the protocol."),
     "build": ("build", "Write the Provider's bundle: needed files, provider.yaml, manifest.json."),
     "wheel": ("wheel", "Write the Provider's wheel, for pip and uv."),
+    "key": ("key", "Make signing keys, and show public ones."),
+    "sign": ("sign", "Sign a wheel or a bundle."),
     "verify": ("verify", "Verify bundles, wheels and installed Providers."),
     "list": ("list", "List the Providers that are installed."),
     "evaluate": ("evaluate", "Tell which steps of a Graph are legal now."),

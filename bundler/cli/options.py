@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ..errors import Diagnostic
     from ..provider.skills import Binding
     from ..runtime.provider import OpenedProvider
+    from ..trust.host import Host
 
+#: The variable that names the trust policy where --policy does not.
+POLICY_VARIABLE = "AGENT_BUNDLER_POLICY"
 _DEFAULT_MANIFEST = "provider.yaml"
 
 
@@ -26,6 +28,7 @@ class GlobalOptions:
     manifest: str | None = None
     skill: str | None = None
     registry: str | None = None
+    policy: str | None = None
     format: str = "human"
     quiet: bool = False
     warnings: list[Diagnostic] = field(default_factory=list)
@@ -34,12 +37,32 @@ class GlobalOptions:
     def json(self) -> bool:
         return self.format == "json"
 
-    def open(self) -> AbstractContextManager[OpenedProvider]:
-        """The Provider that was named: by its place, as an installed one, or by a Skill that is bound to it."""
-        from ..runtime.open import open_provider
+    def host(self, *, authoring: bool = False, attestations: tuple[str, ...] = (), demand_policy: bool = False) -> Host:
+        """The host that this command is: it has the policy of --policy or AGENT_BUNDLER_POLICY, and no records."""
+        import os
 
+        from ..trust.host import make_host
+
+        policy = self.policy or os.environ.get(POLICY_VARIABLE) or None
+        return make_host(policy=policy, attestations=attestations, demand_policy=demand_policy, authoring=authoring)
+
+    @contextmanager
+    def open(self, reference: str | None = None, *, authoring: bool = False) -> Iterator[OpenedProvider]:
+        """The Provider that was named: by its place, as an installed one, or by a Skill that is bound to it.
+
+        One that was built and that nobody vouches for is told as such. With `authoring` a source is not held to the
+        policy, under which nothing that is not built can be used.
+        """
+        from ..runtime.open import open_on
+
+        with open_on(self.host(authoring=authoring), reference or self._reference()) as opened:
+            if opened.trust is not None and not opened.trust.trusted:
+                self.warnings.append(_untrusted(opened))
+            yield opened
+
+    def _reference(self) -> str:
         if self.skill is None:
-            return open_provider(self.manifest or _DEFAULT_MANIFEST)
+            return self.manifest or _DEFAULT_MANIFEST
         from ..errors import BundlerError
 
         binding = self.binding(self.skill)
@@ -49,13 +72,7 @@ class GlobalOptions:
                 f"--manifest names {self.manifest}, the Skill {self.skill} is bound to {binding.manifest_path}",
                 hint="give one of --manifest and --skill",
             )
-        return self.open_bound(binding)
-
-    def open_bound(self, binding: Binding) -> AbstractContextManager[OpenedProvider]:
-        """The Provider that a Skill is bound to."""
-        from ..runtime.open import SCHEME, open_provider
-
-        return open_provider(f"{SCHEME}{binding.provider_id}" if binding.is_found else binding.manifest_path)
+        return reference_of(binding)
 
     def binding(self, skill: str) -> Binding:
         """What a SKILL.md is bound to; a Provider's id means the registry's, or else the installed one."""
@@ -63,6 +80,20 @@ class GlobalOptions:
         from ..runtime.open import find_manifest
 
         return read_binding(skill, self.registry, find_manifest)
+
+
+def reference_of(binding: Binding) -> str:
+    """The Provider that a Skill is bound to."""
+    from ..runtime.open import SCHEME
+
+    return f"{SCHEME}{binding.provider_id}" if binding.is_found else binding.manifest_path
+
+
+def _untrusted(opened: OpenedProvider) -> Diagnostic:
+    from ..errors import Diagnostic
+
+    message = f"{opened.provider.id} {opened.provider.version} is {opened.trust}"
+    return Diagnostic(code="provider-untrusted", severity="info", message=message, path=opened.root)
 
 
 def _same(manifest: str, binding: Binding) -> bool:
@@ -83,6 +114,13 @@ _PARAMETERS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (("--skill",), {"metavar": "SKILL.md", "help": "Provider: the one that this Skill is bound to."}),
     (("--registry",), {"metavar": "FILE", "help": "Where `provider:` locators are looked up."}),
+    (
+        ("--policy",),
+        {
+            "metavar": "FILE",
+            "help": "Trust policy: whose signatures what was built needs.  [default: $AGENT_BUNDLER_POLICY, or none]",
+        },
+    ),
     (("--format",), {"metavar": "human|json", "help": "Output: text, or JSON on one line.  [default: human]"}),
     (("-q", "--quiet"), {"is_flag": True, "default": None, "help": "No progress, no warnings."}),
 )

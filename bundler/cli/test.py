@@ -30,7 +30,7 @@ def command(options: GlobalOptions, path: str | None, junit_file: str | None, co
     """
     from ..runtime.graph_tests import junit, read_tests, run_tests
 
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         warn(options, opened.warnings)
         folder = opened.root if opened.kind == "source" else os.curdir
         results = run_tests(opened, read_tests(path or os.path.join(folder, "tests")))

@@ -18,7 +18,7 @@ def command(options: GlobalOptions) -> None:
     from ..provider.advice import unusable_schemas, unusable_skills
     from ..provider.inspection import inspect_provider
 
-    with options.open() as opened:
+    with options.open(authoring=True) as opened:
         check_readable(opened)
         warn(
             options,

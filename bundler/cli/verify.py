@@ -15,10 +15,12 @@ from .list import path_option
 from .options import GlobalOptions
 from .options import command as make_command
 from .output import echo, plural, print_json, visible, warn
+from .verdicts import trust_as_json, verdict_text
 
 if TYPE_CHECKING:
     from ..errors import BundlerError, Diagnostic
     from ..runtime.provider import OpenedProvider
+    from ..trust.host import Host
 
 #: What is verified when it is opened, by the name that it has in messages.
 _Task = tuple[str, "Callable[[], AbstractContextManager[OpenedProvider]]"]
@@ -30,14 +32,34 @@ _Task = tuple[str, "Callable[[], AbstractContextManager[OpenedProvider]]"]
     "--installed", is_flag=True, help="The arguments are ids of installed Providers; without any, all of them."
 )
 @path_option
-def command(options: GlobalOptions, things: tuple[str, ...], installed: bool, path: tuple[str, ...]) -> None:
+@click.option(
+    "--attestation",
+    "attestations",
+    multiple=True,
+    metavar="FILE",
+    help="A signature that lies beside it, which has to be of it; may be repeated.",
+)
+@click.option("--demand-policy", is_flag=True, help="Refuse to verify without a trust policy.")
+@click.option("--source", metavar="DIR", help="Also build it again from this source, and name every difference.")
+def command(
+    options: GlobalOptions,
+    *,
+    things: tuple[str, ...],
+    installed: bool,
+    path: tuple[str, ...],
+    attestations: tuple[str, ...],
+    demand_policy: bool,
+    source: str | None,
+) -> None:
     """Verify bundles, wheels and installed Providers: each file and its digest, nothing else there, every rule.
 
     A bundle is named by its folder or its manifest.json, a wheel by its file, which is neither unpacked nor installed;
     without any, --manifest is meant, or else dist/provider. With --installed it is also looked for paths that two
     distributions own, ids that two claim, and what belongs to none.
 
-    What passes is consistent: it is what its manifest says. Who made it, only a signature can tell.
+    What passes is consistent: it is what its manifest says. Who made it, only a signature can tell: with --policy it
+    passes if the policy trusts it, or asks for no signature where none is. An envelope that is not of what lies there is
+    refused in any case.
     """
     from ..errors import BundlerError
 
@@ -46,26 +68,33 @@ def command(options: GlobalOptions, things: tuple[str, ...], installed: bool, pa
     if path and not installed:
         raise click.UsageError("--path tells where --installed looks")
     errors: list[BundlerError] = []
+    host = options.host(attestations=attestations, demand_policy=demand_policy)
     if installed:
-        tasks, errors = _installed(things, path)
+        tasks, errors = _installed(host, things, path)
     else:
-        from ..runtime.open import open_provider
+        from ..runtime.open import open_on
 
         named = things or (options.manifest or os.path.join("dist", "provider"),)
-        tasks = [(each, partial(open_provider, each, built=True)) for each in named]
+        tasks = [(each, partial(open_on, host, each, built=True)) for each in named]
+    if len(tasks) > 1 and (attestations or source is not None):
+        raise click.UsageError("--attestation and --source are of one Provider; name the one that is meant")
     results: list[dict[str, Any]] = []
     warnings: list[Diagnostic] = []
     several = installed or len(tasks) > 1
     for name, open_it in tasks:
         try:
             with open_it() as opened:
+                if source is not None:
+                    warnings.extend(_compare(opened, source))
                 results.append(_result(opened))
                 warnings.extend(_told_for(name, each) if several else each for each in opened.warnings)
         except BundlerError as error:
             errors.append(_in(error, name) if several else error)
     warn(options, warnings)
     if options.json and not errors:
-        print_json({"state": "consistent" if results else "nothing", "trusted": False, "bundles": results})
+        states = {result["trust"]["state"] for result in results}
+        state = "nothing" if not results else "consistent" if "consistent" in states else "trusted"
+        print_json({"state": state, "trusted": state == "trusted", "bundles": results})
     elif not options.json:
         _show(results)
         if not results and not errors:
@@ -76,7 +105,7 @@ def command(options: GlobalOptions, things: tuple[str, ...], installed: bool, pa
         raise BundlerError.of(errors)
 
 
-def _installed(ids: Sequence[str], path: Sequence[str]) -> tuple[list[_Task], list[BundlerError]]:
+def _installed(host: Host, ids: Sequence[str], path: Sequence[str]) -> tuple[list[_Task], list[BundlerError]]:
     """The installs that are used, and what is wrong with all of them together."""
     from ..errors import BundlerError
     from ..runtime.open import open_installed
@@ -88,7 +117,7 @@ def _installed(ids: Sequence[str], path: Sequence[str]) -> tuple[list[_Task], li
     for finding in check_neighbours(found, ids, path or None):
         errors.append(BundlerError(finding.code, finding.message, hint=finding.hint, diagnostics=(finding,)))
     used = [each for each in found if each.shadowed_by is None and (not ids or each.id in ids)]
-    return [(f"{each.id} in {each.location}", partial(open_installed, found, each)) for each in used], errors
+    return [(f"{each.id} in {each.location}", partial(open_installed, host, found, each)) for each in used], errors
 
 
 def _result(opened: OpenedProvider) -> dict[str, Any]:
@@ -98,6 +127,7 @@ def _result(opened: OpenedProvider) -> dict[str, Any]:
         "provider": {"id": opened.provider.id, "version": opened.provider.version},
         "files": len(opened.files) - 1,  # manifest.json is not counted
         "digest": opened.digest,
+        "trust": trust_as_json(opened.trust),
     }
     if opened.identity is not None:
         result |= {
@@ -110,14 +140,31 @@ def _result(opened: OpenedProvider) -> dict[str, Any]:
     return result
 
 
+def _compare(opened: OpenedProvider, source: str) -> list[Diagnostic]:
+    """Notes of what differs and does not count. Raises `source-differs`."""
+    from ..bundle.open import open_path
+    from ..wheel.rebuild import compare_with_source, installed_info, wheel_info
+
+    if opened.bundle is None or opened.contents is None:
+        raise AssertionError("what is verified was built")
+    read_info = None
+    if opened.identity is not None:
+        read_info = (wheel_info if opened.kind == "wheel" else installed_info)(opened.root, opened.identity)
+    with open_path(source) as again:
+        return compare_with_source(opened.bundle, opened.contents, read_info, again)
+
+
 def _show(results: list[dict[str, Any]]) -> None:
     for result in results:
         called = f" as {result['distribution']} {result['version']}" if "distribution" in result else ""
         what = f"{result['provider']['id']} {result['provider']['version']}{called}"
         echo(
             visible(f"{result['path']}: {what}, {plural(result['files'], 'file')} and manifest.json: ")
-            + f"consistent, not trusted (no signature was checked)\n{result['digest']}"
+            + verdict_text(result["trust"])
+            + f"\n{result['digest']}"
         )
+        for signer in result["trust"]["signers"]:
+            echo(visible(f"  signed by {signer['name']} ({signer['keyId']})"))
         for name in result.get("declared", ()):
             echo(f"  the {name} is declared by its author, not derived from the Provider")
         for requirement in result.get("requires", ()):
@@ -137,7 +184,7 @@ def _in(error: BundlerError, name: str) -> BundlerError:
 def _passed(result: dict[str, Any]) -> Diagnostic:
     from ..errors import Diagnostic
 
-    message = f"{result['path']}: consistent, not trusted"
+    message = f"{result['path']}: {verdict_text(result['trust'])}"
     return Diagnostic(
         code="bundle-consistent",
         severity="info",

@@ -14,6 +14,8 @@ from ..protocol.canonical import Json
 
 if TYPE_CHECKING:
     from ..protocol.model import Code, Resource
+    from ..trust.verdict import Trust
+    from ..wheel.contents import Contents
     from ..wheel.identity import WheelIdentity
     from .evaluate import Evaluation
     from .locations import FileLocation, Location, Locator, Receipts
@@ -28,11 +30,14 @@ Kind = Literal["source", "bundle", "wheel", "installed"]
 class OpenedProvider(Opened):
     """An opened Provider: what it is, and for a wheel or an install its names and what else pip installs with it.
 
-    The `root` of a wheel is its file. `bytecode` are files that an installer compiled, which nothing vouches for: run
-    scripts with `environment()`.
+    The `root` of a wheel is its file. `trust` tells whether somebody whom the host believes has signed it; a source, which
+    nobody can have signed, has none. `contents` are what a signature has to cover. `bytecode` are files that an installer
+    compiled, which nothing vouches for: run scripts with `environment()`.
     """
 
     kind: Kind
+    trust: Trust | None = None
+    contents: Contents | None = None
     identity: WheelIdentity | None = None
     requires: tuple[str, ...] = ()
     bytecode: tuple[str, ...] = ()

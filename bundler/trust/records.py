@@ -1,9 +1,9 @@
 """Verification records: what a host verified before, so that an unchanged bundle need not be judged again.
 
 A record holds the fingerprint of one folder's whole content, under the versions of protocol and tool that judged
-it, and the values that were parsed of it. With it a start reads every byte and compares one digest; parsers, schemas and
-rules are passed over. A record
-that can't be used is none: the bundle is verified in full.
+it, the values that were parsed of it, and the verdict on its signatures, bound to the policy and the attestations that
+it follows from and to the time in which it holds. With it a start reads every byte and compares one digest; parsers,
+schemas, rules and cryptography are passed over. A record that can't be used is none: the bundle is verified in full.
 
 Whoever can write a record can vouch for a bundle. So their folder has to be the user's own (`folders`), outside of every
 Provider.
@@ -12,25 +12,34 @@ Provider.
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import __version__
 from ..bundle.recall import fingerprint_of, recall_bundle
 from ..bundle.verified import VerifiedBundle
-from ..bundle.verify import verify_bundle
 from ..errors import CODES, BundlerError, Diagnostic
 from ..protocol import PROTOCOL_VERSION
 from ..provider.sources import Parsed, parsed_values
 from ..tree import Tree
 from .folders import OTHERS_WRITE, check_outside, own_folder
+from .verdict import Signer, Trust
 
-SCHEMA = "agent-bundler.verification-record.v1"
+SCHEMA = "agent-bundler.verification-record.v2"
 _MAX_BYTES = 64 * 1024 * 1024
+
+
+class Recalled(NamedTuple):
+    """What a record vouches for."""
+
+    bundle: VerifiedBundle
+    trust: Trust
 
 
 class Records:
@@ -43,10 +52,11 @@ class Records:
         self.folder = own_folder(os.fspath(folder), _unsafe)
         self.notes: list[Diagnostic] = []
 
-    def recall(self, tree: Tree, root: str, context: str = "") -> VerifiedBundle | None:
+    def recall(self, tree: Tree, root: str, context: str = "") -> Recalled | None:
         """The verified bundle in `tree`, whose folder is `root`; None where no record vouches for what lies there now.
 
-        `context` stands for what else was verified with it. Raises what reading the tree raises.
+        `context` stands for what else was verified with it, and what the verdict on it follows from. Raises what reading
+        the tree raises.
         """
         check_outside(self.folder, root, _unsafe)
         record = self._read(root)
@@ -54,13 +64,16 @@ class Records:
             return None
         warnings = tuple(Diagnostic(**each) for each in record["warnings"])
         parsed = Parsed(record["documents"], record["frontMatter"])
+        trust = _verdict(record["trust"])
+        if not trust.since <= time.time() < trust.until:
+            return None
         try:
             bundle = recall_bundle(tree, record["fingerprint"], parsed, warnings)
         except (KeyError, TypeError, ValueError):  # another version of this package wrote what it needed
             return None
-        return bundle if bundle is not None and bundle.digest == record["digest"] else None
+        return Recalled(bundle, trust) if bundle is not None and bundle.digest == record["digest"] else None
 
-    def keep(self, bundle: VerifiedBundle, root: str, context: str = "") -> None:
+    def keep(self, bundle: VerifiedBundle, trust: Trust, root: str, context: str = "") -> None:
         """Write the record of a bundle that was just verified; `notes` tell what kept it from being written.
 
         Raises what reading the bundle raises.
@@ -75,6 +88,7 @@ class Records:
             "fingerprint": fingerprint,
             **dict(zip(("documents", "frontMatter"), parsed_values(bundle.tree, bundle.provider), strict=True)),
             "warnings": [_as_json(warning) for warning in bundle.warnings],
+            "trust": _verdict_as_json(trust),
         }
         text = json.dumps(record).encode()
         path = self._path(root)
@@ -95,16 +109,6 @@ class Records:
                     hint=CODES["record-not-kept"],
                 )
             )
-
-    def verify(
-        self, tree: Tree, root: str, context: str = "", verify: Callable[[Tree], VerifiedBundle] = verify_bundle
-    ) -> VerifiedBundle:
-        """The verified bundle in `tree`: recalled, or verified now and remembered. Raises what verifying raises."""
-        bundle = self.recall(tree, root, context)
-        if bundle is None:
-            bundle = verify(tree)
-            self.keep(bundle, root, context)
-        return bundle
 
     def _path(self, root: str) -> str:
         return os.path.join(self.folder, f"{sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]}.json")
@@ -142,6 +146,29 @@ def _bound(root: str, context: str) -> Mapping[str, str]:
         "root": os.fsencode(os.path.realpath(root)).decode(errors="backslashreplace"),
         "context": context,
     }
+
+
+def _verdict_as_json(trust: Trust) -> dict[str, Any]:
+    """JSON has no times that are infinite."""
+    times = {"since": trust.since, "until": trust.until}
+    return {
+        "state": trust.state,
+        "reason": trust.reason,
+        "claimed": trust.claimed,
+        "signers": [[each.name, each.key_id] for each in trust.signers],
+        **{name: moment if math.isfinite(moment) else None for name, moment in times.items()},
+    }
+
+
+def _verdict(value: dict[str, Any]) -> Trust:
+    return Trust(
+        state=value["state"],
+        reason=value["reason"],
+        signers=tuple(Signer(name=name, key_id=key_id) for name, key_id in value["signers"]),
+        claimed=tuple(value["claimed"]),
+        since=-math.inf if value["since"] is None else value["since"],
+        until=math.inf if value["until"] is None else value["until"],
+    )
 
 
 def _private(path: str, flags: int) -> int:

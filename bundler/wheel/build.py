@@ -7,13 +7,11 @@ with the same versions of hatchling and zlib; across those, what identifies a re
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,21 +20,22 @@ from ..bundle.manifest import BundleManifest
 from ..bundle.manifest import read as read_manifest
 from ..bundle.open import Opened
 from ..bundle.plan import Plan, check_output, make_plan
-from ..bundle.swap import lock_folder, write_failed
+from ..bundle.swap import write_failed
 from ..bundle.write import Nowhere, Progress, write_bundle
 from ..errors import BundlerError, Diagnostic
 from ..paths import to_system
 from ..tree import Tree
 from .check import open_wheel
+from .embed import Seal, embed
 from .identity import WheelIdentity, identify
 from .metadata import project, summary
 from .sbom import NAME as SBOM_NAME
 from .sbom import sbom
 from .settings import OWN_FOLDER, Settings, read_settings
+from .working import finish, working_folder
 
 #: Seconds since 1970: the time of a wheel's files where SOURCE_DATE_EPOCH does not say another, and what a zip can hold.
 DEFAULT_EPOCH = 1_580_601_600
-_WORK = re.compile(r"\.agent-bundler-[0-9a-f]{16}\.wheel")
 MIN_EPOCH, MAX_EPOCH = 315_532_800, 4_354_819_198
 
 
@@ -74,17 +73,20 @@ def make_wheel(
     output: str | os.PathLike[str] = "dist",
     settings: Settings | None = None,
     progress: Progress = lambda files, size, total: None,
+    *,
+    seal: Seal | None = None,
 ) -> BuiltWheel:
     """Write the wheel of an opened source or bundle into the folder `output`; a wheel of its name is replaced.
 
-    `settings` where they are not those of the pyproject.toml beside the source. Raises what planning a bundle raises,
+    `settings` where they are not those of the pyproject.toml beside the source. `seal` signs the finished wheel, before it
+    gets its name. Raises what `seal` raises, what planning a bundle raises,
     `wheel-settings-invalid`, `wheel-version-unmappable`, `wheel-build-failed`, `wheel-source-changed`,
     `build-output-overlaps-source` and `output-write-failed`. After an error nothing was added.
     """
-    return write_wheel(survey(opened, settings, progress), output)
+    return write_wheel(survey(opened, settings, progress), output, seal)
 
 
-def write_wheel(content: Content, output: str | os.PathLike[str]) -> BuiltWheel:
+def write_wheel(content: Content, output: str | os.PathLike[str], seal: Seal | None = None) -> BuiltWheel:
     """The same for what was surveyed."""
     folder = os.path.abspath(os.fspath(output))
     path = os.path.join(folder, content.identity.wheel_name)
@@ -92,7 +94,10 @@ def write_wheel(content: Content, output: str | os.PathLike[str]) -> BuiltWheel:
     with working_folder(folder) as work:
         built = _run(work, _write_project(work, content), "wheel")
         _check(built, content)
-        digest, size = _finish(built)
+        if seal is not None:
+            with open_wheel(built) as wheel:
+                embed(wheel, seal(wheel.contents), built)
+        digest, size = finish(built)
         try:
             os.replace(built, path)
         except OSError as error:
@@ -174,65 +179,6 @@ def metadata_folder(content: Content, output: str) -> str:
         except OSError as error:
             raise write_failed(target, error) from None
     return target
-
-
-@contextmanager
-def working_folder(output: str) -> Iterator[Path]:
-    """A folder in `output`, which is made where it is missing, that is gone after the block.
-
-    It belongs to a living process as long as that holds its lock; what killed ones left in `output` is cleared.
-    """
-    if os.path.lexists(output) and not os.path.isdir(output):
-        raise BundlerError(
-            "output-write-failed",
-            f"{output} is no folder; a folder for what is built is expected",
-            path=output,
-            hint="name a folder, which need not exist yet",
-        )
-    made = _missing_folders(output)
-    try:
-        os.makedirs(output, exist_ok=True)
-        _clear_leftovers(output)
-        work = os.path.join(output, f".agent-bundler-{os.urandom(8).hex()}.wheel")
-        os.mkdir(work, 0o700)
-        lock = lock_folder(work)
-    except OSError as error:
-        _remove_empty(made)
-        raise write_failed(output, error) from None
-    try:
-        yield Path(work)
-    except OSError as error:
-        raise write_failed(str(error.filename or output), error) from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        _remove_empty(made)
-        if lock is not None:
-            os.close(lock)
-
-
-def _clear_leftovers(output: str) -> None:
-    for name in os.listdir(output):
-        if _WORK.fullmatch(name):
-            left = os.path.join(output, name)
-            lock = lock_folder(left)
-            if lock is not None:
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(lock)
-
-
-def _missing_folders(folder: str) -> list[str]:
-    """The folder and those above it that are not there yet, the deepest first."""
-    missing = []
-    while not os.path.lexists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    return missing
-
-
-def _remove_empty(folders: list[str]) -> None:
-    with suppress(OSError):  # something is in one of them, and so in those above it
-        for folder in folders:
-            os.rmdir(folder)
 
 
 def epoch() -> int:
@@ -366,16 +312,6 @@ def _check(path: str, content: Content) -> None:
 def source_changed(what: str) -> BundlerError:
     """`wheel-source-changed`."""
     return BundlerError("wheel-source-changed", what)
-
-
-def _finish(path: str) -> tuple[str, int]:
-    """Readable for all, on disk; its digest and size."""
-    from hashlib import file_digest
-
-    with open(path, "rb") as file:
-        os.fchmod(file.fileno(), 0o644)
-        os.fsync(file.fileno())
-        return file_digest(file, "sha256").hexdigest(), os.fstat(file.fileno()).st_size
 
 
 def _is_executable(tree: Tree, path: str) -> bool:

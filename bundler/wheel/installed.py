@@ -19,7 +19,7 @@ from ..errors import CODES, BundlerError, Diagnostic
 from ..paths import printable
 from ..tree import DirectoryTree
 from .distinfo import MAX_ENTRY_POINTS, check_entry_point, normalized, parse_entry_points, read_metadata
-from .naming import GROUP, NAMESPACE, claimed_by, module_name
+from .naming import ENVELOPE_NAME, GROUP, NAMESPACE, claimed_by, module_name
 
 _INFO = (".dist-info", ".egg-info")
 ARCHIVES = (".whl", ".zip", ".egg")
@@ -52,6 +52,11 @@ class InstalledProvider:
     def root(self) -> str:
         """The bundle's folder."""
         return os.path.join(self.location, NAMESPACE, self.module or "", "bundle")
+
+    @property
+    def envelope(self) -> str:
+        """Where the signed statement about the bundle lies, if there is one."""
+        return os.path.join(self.location, NAMESPACE, self.module or "", ENVELOPE_NAME)
 
 
 def list_installed(path: Iterable[str] | None = None) -> list[InstalledProvider]:
@@ -134,6 +139,15 @@ def duplicates(found: Sequence[InstalledProvider]) -> list[Diagnostic]:
         for provider_id, owners in claims.items()
         if len(owners) > 1
     ]
+
+
+def claimed_once(found: Sequence[InstalledProvider]) -> list[InstalledProvider]:
+    """The same, where an id that several distributions claim is a problem of each: none of them is opened."""
+    claims: dict[str, list[InstalledProvider]] = {}
+    for each in found:
+        claims.setdefault(each.id, []).append(each)
+    told = {provider_id: duplicates(owners) for provider_id, owners in claims.items()}
+    return [replace(each, problem=told[each.id][0]) if told[each.id] else each for each in found]
 
 
 def locations(path: Iterable[str] | None) -> Iterator[str]:

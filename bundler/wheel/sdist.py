@@ -21,8 +21,9 @@ from ..bundle.swap import write_failed
 from ..errors import BundlerError
 from ..paths import code_unit_key, junk
 from ..tree import CHUNK, Reader
-from .build import Content, check_place, epoch, metadata_folder, source_changed, working_folder
+from .build import Content, check_place, epoch, metadata_folder, source_changed
 from .settings import BACKEND, FILE, TABLE, check_backend, read_document, read_settings
+from .working import working_folder
 
 TESTS = "tests"
 METADATA = "PKG-INFO"

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from bundler.bundle.fingerprint import fingerprint_tree
+from bundler.bundle.verified import VerifiedBundle
 from bundler.bundle.verify import verify_bundle
 from bundler.errors import BundlerError
 from bundler.runtime.open import open_provider
 from bundler.runtime.provider import OpenedProvider
-from bundler.tree import DirectoryTree
+from bundler.tree import DirectoryTree, Tree
 from bundler.trust.records import Records
 from bundler.wheel.installed import choose, list_installed
 from bundler.wheel.installed_check import verified_install
@@ -60,7 +61,12 @@ def is_recalled(site: Path, records: Path) -> bool:
     """Whether a record vouches for the install. Raises what keeps it from being used."""
     known = Records(records)
     installed = choose(list_installed([str(site)]), "acme/demo")
-    with verified_install(installed, lambda tree, context: known.recall(tree, installed.root, context)) as found:
+
+    def recall(tree: Tree, context: str) -> VerifiedBundle | None:
+        found = known.recall(tree, installed.root, context)
+        return None if found is None else found.bundle
+
+    with verified_install(installed, recall) as found:
         return found.recalled
 
 

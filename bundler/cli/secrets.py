@@ -1,0 +1,52 @@
+"""Keys on the command line: what names one, and passphrases, which come from the environment or are asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ..trust.signing import Signer
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def key_options(*, required: bool) -> Callable[[_Function], _Function]:
+    """`--key` and `--public-key`."""
+
+    def decorate(function: _Function) -> _Function:
+        named = click.option(
+            "--public-key", metavar="FILE", help="The public key (PEM) that belongs to --key; needed for a URI."
+        )(function)
+        return click.option(
+            "--key",
+            required=required,
+            metavar="FILE|env:NAME|URI",
+            help="The private key: an Ed25519 key in PEM, from a file or a variable, or a signer's URI such as hsm: or awskms:.",
+        )(named)
+
+    return decorate
+
+
+def signer(key: str, public_key: str | None) -> Signer:
+    """The signer that was named."""
+    from ..trust.signing import load_signer
+
+    return load_signer(key, ask_passphrase, public_key)
+
+
+def ask_passphrase(name: str) -> str | None:
+    """The passphrase of the environment, or what is typed; None where nobody is there to type."""
+    from ..trust.signing import PASSPHRASE_VARIABLE
+
+    given = os.environ.get(PASSPHRASE_VARIABLE)
+    if given:
+        return given
+    if not sys.stdin.isatty():
+        return None
+    word: str = click.prompt(f"Passphrase for {name}", hide_input=True, err=True)
+    return word

@@ -1,0 +1,57 @@
+"""What a wheel was built from, as one digest, and what git says of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+
+from ..bundle.digests import digest_files, fingerprint
+from ..bundle.open import Opened
+from ..paths import code_unit_key
+from .settings import Settings
+
+_GIT_TIMEOUT = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """`fingerprint` is the digest of the list of files that go into a wheel; `commit` is None outside of git.
+
+    `dirty` tells whether anything in the source's folder is not as that commit has it.
+    """
+
+    fingerprint: str
+    commit: str | None = None
+    dirty: bool = False
+
+
+def source_state(opened: Opened, settings: Settings) -> SourceState:
+    """The state of an opened source. Raises what reading it raises."""
+    paths = sorted({*opened.files, opened.provider.manifest_path, *settings.files}, key=code_unit_key)
+    digest = f"sha256:{fingerprint(digest_files(opened.tree, paths, 'sha256'), 'sha256')}"
+    commit = _git(opened.root, "rev-parse", "--verify", "HEAD")
+    if commit is None:
+        return SourceState(fingerprint=digest)
+    changes = _git(opened.root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    return SourceState(fingerprint=digest, commit=commit.strip(), dirty=changes is None or bool(changes.strip()))
+
+
+def _git(folder: str, *arguments: str) -> str | None:
+    """What git answers; None where there is no git, or no repository that it trusts."""
+    # Of a repository's own settings these would run commands.
+    harmless = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(  # noqa: S603 - the git of the path, with no argument of the source's
+            ["git", "--no-optional-locks", *harmless, *arguments],  # noqa: S607
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
