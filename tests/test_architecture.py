@@ -28,7 +28,9 @@ HOMES = {
     "hatchling": {"wheel"},
     "packaging": {"wheel"},
     "tomli_w": {"wheel"},
-    "tomllib": {"wheel"},
+    "tomllib": {"wheel", "trust"},
+    "cryptography": {"trust"},
+    "securesystemslib": {"trust"},
 }
 MAX_LINES = 450
 

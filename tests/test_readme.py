@@ -55,15 +55,22 @@ def test_the_host_example(here: Path, capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_the_command_lines(here: Path) -> None:
-    """Each line that is indented and begins with the command, in their order."""
+    """Each line that is indented and begins with the command, in their order; with the policy that stands there."""
+    (policy,) = re.findall(r"```toml\n(schema = .*?)```", README, re.DOTALL)
+    (here / "trust.toml").write_text(policy)
+    (here / "attestations").mkdir()
+    environment = {**os.environ, "AGENT_BUNDLER_PASSPHRASE": "x y z"}
+    wheel = "agent_graph_provider_acme_release-0.1.0-py3-none-any.whl"
     lines = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    agent-bundler ")]
     assert len(lines) >= 10
     lines.sort(key=lambda line: "build --check" in line)  # the others come first here: they make what it compares with
     for line in lines:
         command, _, target = line.partition(">")
-        arguments = shlex.split(command.replace("PATH", "codes.yaml"))[1:]
+        arguments = shlex.split(command.replace("PATH", "codes.yaml").replace("NAME.whl", wheel))[1:]
         code = "from bundler.cli.main import main; main()"
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, check=False, env=environment
+        )
         assert done.returncode == 0, (line, done.stderr)
         if target:
             Path(target.strip()).write_bytes(done.stdout)
@@ -100,6 +107,14 @@ def test_the_benchmark_runs(tmp_path: Path) -> None:
         "with a record",
     ):
         assert part in done.stdout
+
+
+def test_security_names_tests_that_are_there() -> None:
+    text = (ROOT / "SECURITY.md").read_text()
+    named = re.findall(r"`(tests/[a-z_/]+\.py)`", text)
+    assert len(named) >= 10
+    for name in named:
+        assert (ROOT / name).is_file()
 
 
 def test_what_it_names_is_there() -> None:

@@ -20,11 +20,16 @@ class DigestedFile:
 
     @property
     def line(self) -> str:
-        """Its line in a list, without the line end; a name with a backslash or line end is escaped as GNU's tools do."""
-        if "\\" in self.path or "\n" in self.path or "\r" in self.path:
-            name = self.path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-            return f"\\{self.hex}  {name}"
-        return f"{self.hex}  {self.path}"
+        """Its line in a list, without the line end."""
+        return list_line(self.path, self.hex)
+
+
+def list_line(path: str, digest: str) -> str:
+    """A line of a list; a name with a backslash or line end is escaped as GNU's tools do."""
+    if "\\" in path or "\n" in path or "\r" in path:
+        name = path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        return f"\\{digest}  {name}"
+    return f"{digest}  {path}"
 
 
 def digest_file(tree: Tree, path: str, algorithm: str) -> DigestedFile:

@@ -70,7 +70,7 @@ def test_a_file_a_folder_and_junit(source: Path, tmp_path: Path, monkeypatch: py
     assert result.out.endswith("1 test, 0 failed\n")
     assert ElementTree.parse(tmp_path / "out.xml").getroot().get("tests") == "1"
     monkeypatch.chdir(tmp_path)
-    assert agent_bundler("-m", "bundle", "test").err.startswith("error[test-path-missing]")
+    assert agent_bundler("-m", "bundle", "test").err.splitlines()[1].startswith("error[test-path-missing]")
     shutil.copytree(source / "tests", tmp_path / "tests")
     assert agent_bundler("-m", "bundle", "test").out.endswith("7 tests, 0 failed\n")
     refused = agent_bundler("-m", "bundle", "test", "--junit", str(tmp_path))

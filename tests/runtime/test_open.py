@@ -17,6 +17,7 @@ from bundler.errors import BundlerError
 from bundler.runtime.open import find_manifest, open_installed, open_provider
 from bundler.runtime.provider import OpenedProvider
 from bundler.tree import DirectoryTree
+from bundler.trust.host import Host
 from bundler.wheel.installed import choose, list_installed
 
 from ..builders import build_from, snapshot, with_skill, write_out
@@ -132,10 +133,10 @@ def test_names_that_look_like_something_else(tmp_path: Path, bundle: Path, monke
 
 def test_one_that_was_listed_before(site: Path) -> None:
     found = list_installed([str(site)])
-    with open_installed(found, choose(found, ID)) as opened:
+    with open_installed(Host(), found, choose(found, ID)) as opened:
         assert opened.digest == wheel().digest
     shutil.rmtree(site)
-    with pytest.raises(BundlerError) as raised, open_installed(found, choose(found, ID)):
+    with pytest.raises(BundlerError) as raised, open_installed(Host(), found, choose(found, ID)):
         pass
     assert raised.value.code == "file-missing"
 

@@ -23,6 +23,7 @@ from bundler.runtime.open import open_provider
 from bundler.runtime.provider import OpenedProvider
 from bundler.tree import DirectoryTree, Tree
 from bundler.trust.records import Records
+from bundler.trust.verdict import Trust
 from bundler.wheel.installed import choose, list_installed
 from bundler.wheel.installed_check import verified_install
 
@@ -34,6 +35,8 @@ PYC = f"{BUNDLE}/scripts/__pycache__/check.{sys.implementation.cache_tag}.pyc"
 WARNS = PROVIDER + "compatibility: { agentGraph: '^0.2.0' }\n"
 
 Change = Callable[[Path], object]
+#: The verdict where there is no policy.
+NOBODY = Trust(state="consistent", reason="nobody signed it")
 
 
 @pytest.fixture
@@ -332,7 +335,7 @@ UNUSABLE: dict[str, Change] = {
     "edited": lambda file: file.write_bytes(file.read_bytes().replace(b"acme/demo", b"acme/dem0")),
     "of a later tool": lambda file: sealed(file, tool="99.0"),
     "of a later protocol": lambda file: sealed(file, protocol="9.0.0"),
-    "from the future": lambda file: sealed(file, schema="agent-bundler.verification-record.v2"),
+    "from the future": lambda file: sealed(file, schema="agent-bundler.verification-record.v3"),
     "of another place": lambda file: sealed(file, root="/elsewhere"),
     "of another install": lambda file: sealed(file, context="other"),
     "of another digest": lambda file: sealed(file, digest=f"sha256:{'0' * 64}"),
@@ -418,9 +421,9 @@ def test_what_changed_since_it_was_verified_is_not_recorded(bundle: Path, record
         verified = verify_bundle(tree)
         change(bundle)
         if code is not None:
-            assert code_of(lambda: known.keep(verified, str(bundle))) == code
+            assert code_of(lambda: known.keep(verified, NOBODY, str(bundle))) == code
         else:
-            known.keep(verified, str(bundle))
+            known.keep(verified, NOBODY, str(bundle))
     assert (kept(records), known.notes) == ([], [])
     assert not is_bundle_recalled(bundle, records)
 
@@ -430,7 +433,7 @@ def test_what_an_install_became_while_it_was_verified_is_not_recorded(site: Path
     installed = choose(list_installed([str(site)]), "acme/demo")
     with verified_install(installed) as found:
         (site / MODULE / "__init__.py").write_text("")
-        known.keep(found.bundle, installed.root, found.context)
+        known.keep(found.bundle, NOBODY, installed.root, found.context)
     assert code_of(lambda: is_recalled(site, records)) == "wheel-content-foreign"
 
 
@@ -591,7 +594,7 @@ def test_records_in_a_provider_whose_manifest_has_another_name(bundle: Path, rec
         verified = verify_bundle(tree)
         for root in (records, records.parent):
             assert code_of(lambda root=root: known.recall(tree, str(root))) == "records-folder-unsafe"  # type: ignore[misc]
-            assert code_of(lambda root=root: known.keep(verified, str(root))) == "records-folder-unsafe"  # type: ignore[misc]
+            assert code_of(lambda root=root: known.keep(verified, NOBODY, str(root))) == "records-folder-unsafe"  # type: ignore[misc]
         assert known.recall(tree, f"{records}-of-another-name") is None
 
 

@@ -111,6 +111,7 @@ def test_commands_on_an_install(site: Path) -> None:
                 "location": str(site),
                 "root": str(site / BUNDLE),
                 "digest": wheel().digest,
+                "claimed": [],
             }
         ]
     }
@@ -128,6 +129,12 @@ def test_commands_on_an_install(site: Path) -> None:
             "provider": {"id": ID, "version": "0.1.0"},
             "files": 6,
             "digest": wheel().digest,
+            "trust": {
+                "state": "consistent",
+                "reason": "it is not signed, and no policy was given",
+                "signers": [],
+                "claimed": [],
+            },
             "distribution": "agent-graph-provider-acme-demo",
             "version": "0.1.0",
             "declared": [],
@@ -136,7 +143,7 @@ def test_commands_on_an_install(site: Path) -> None:
         }
     ]
     human = agent_bundler("verify", "--installed", "--path", str(site)).out
-    assert "consistent, not trusted (no signature was checked)" in human
+    assert "consistent, not trusted (it is not signed, and no policy was given)" in human
     assert "2 files of bytecode beside scripts, for which nothing vouches" in human
 
 
