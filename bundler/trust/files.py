@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 
-from ..bundle.swap import write_failed
 from ..errors import BundlerError
 
 
@@ -65,5 +64,7 @@ def write_new(path: str, data: bytes, mode: int = 0o644) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
+        from ..bundle.swap import write_failed  # a host that only reads has no use for it
+
         raise write_failed(path, error) from None
     return True
