@@ -46,6 +46,15 @@ if TYPE_CHECKING:
     from .tree import DirectoryTree as DirectoryTree
     from .tree import MemoryTree as MemoryTree
     from .tree import Tree as Tree
+    from .trust.keys import parse_public_key as parse_public_key
+    from .trust.policy import Rule as Rule
+    from .trust.policy import TrustedKey as TrustedKey
+    from .trust.policy import TrustPolicy as TrustPolicy
+    from .trust.policy import read_policy as read_policy
+    from .trust.sign import sign_wheel as sign_wheel
+    from .trust.signing import Signer as Signer
+    from .trust.signing import load_signer as load_signer
+    from .trust.verdict import Trust as Trust
     from .wheel.build import BuiltWheel as BuiltWheel
     from .wheel.build import make_wheel as make_wheel
     from .wheel.check import VerifiedWheel as VerifiedWheel
@@ -78,8 +87,13 @@ _HOMES = {
     "Provider": "protocol.model",
     "ReadReceipt": "runtime.receipts",
     "Route": "runtime.route",
+    "Rule": "trust.policy",
     "Settings": "wheel.settings",
+    "Signer": "trust.signing",
     "Tree": "tree",
+    "Trust": "trust.verdict",
+    "TrustPolicy": "trust.policy",
+    "TrustedKey": "trust.policy",
     "VerifiedBundle": "bundle.verified",
     "VerifiedWheel": "wheel.check",
     "build": "bundle.write",
@@ -88,13 +102,17 @@ _HOMES = {
     "host_action_input_digest": "runtime.host_actions",
     "list_installed": "wheel.installed",
     "load_provider": "provider.load",
+    "load_signer": "trust.signing",
     "make_plan": "bundle.plan",
     "make_receipts": "runtime.receipts",
     "make_wheel": "wheel.build",
     "open_path": "bundle.open",
     "open_provider": "runtime.open",
     "open_wheel": "wheel.check",
+    "parse_public_key": "trust.keys",
+    "read_policy": "trust.policy",
     "receipt_of": "runtime.receipts",
+    "sign_wheel": "trust.sign",
     "validate_host_action_result": "runtime.host_actions",
     "verify_bundle": "bundle.verify",
     "write_bundle": "bundle.write",

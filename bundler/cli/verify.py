@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -41,6 +42,7 @@ _Task = tuple[str, "Callable[[], AbstractContextManager[OpenedProvider]]"]
 )
 @click.option("--demand-policy", is_flag=True, help="Refuse to verify without a trust policy.")
 @click.option("--source", metavar="DIR", help="Also build it again from this source, and name every difference.")
+@click.option("--provenance", metavar="FILE", help="Also show where a wheel says to come from, and who signed that.")
 def command(
     options: GlobalOptions,
     *,
@@ -50,6 +52,7 @@ def command(
     attestations: tuple[str, ...],
     demand_policy: bool,
     source: str | None,
+    provenance: str | None,
 ) -> None:
     """Verify bundles, wheels and installed Providers: each file and its digest, nothing else there, every rule.
 
@@ -76,8 +79,10 @@ def command(
 
         named = things or (options.manifest or os.path.join("dist", "provider"),)
         tasks = [(each, partial(open_on, host, each, built=True)) for each in named]
-    if len(tasks) > 1 and (attestations or source is not None):
-        raise click.UsageError("--attestation and --source are of one Provider; name the one that is meant")
+    if len(tasks) > 1 and (attestations or source is not None or provenance is not None):
+        raise click.UsageError(
+            "--attestation, --provenance and --source are of one Provider; name the one that is meant"
+        )
     results: list[dict[str, Any]] = []
     warnings: list[Diagnostic] = []
     several = installed or len(tasks) > 1
@@ -86,7 +91,10 @@ def command(
             with open_it() as opened:
                 if source is not None:
                     warnings.extend(_compare(opened, source))
-                results.append(_result(opened))
+                result = _result(opened)
+                if provenance is not None:
+                    result["provenance"] = _provenance(host, opened, provenance)
+                results.append(result)
                 warnings.extend(_told_for(name, each) if several else each for each in opened.warnings)
         except BundlerError as error:
             errors.append(_in(error, name) if several else error)
@@ -154,6 +162,22 @@ def _compare(opened: OpenedProvider, source: str) -> list[Diagnostic]:
         return compare_with_source(opened.bundle, opened.contents, read_info, again)
 
 
+def _provenance(host: Host, opened: OpenedProvider, file: str) -> dict[str, Any]:
+    """What the provenance of a wheel says, and who signed it. Raises `signature-…` codes."""
+    from ..trust.envelope import read_envelope
+    from ..trust.host import read_attestations
+    from ..trust.judge import judge_provenance
+    from ..trust.provenance import check_provenance
+    from ..trust.sign import sha256_of
+
+    if opened.kind != "wheel":
+        raise click.UsageError("a provenance is of a wheel's file; name the wheel")
+    envelope = read_envelope(read_attestations([file])[file], file)
+    said = check_provenance(envelope, {os.path.basename(opened.root): sha256_of(opened.root)})
+    signers = judge_provenance(envelope, opened.provider.id, host.policy)
+    return {"signers": [{"name": each.name, "keyId": each.key_id} for each in signers], "predicate": said}
+
+
 def _show(results: list[dict[str, Any]]) -> None:
     for result in results:
         called = f" as {result['distribution']} {result['version']}" if "distribution" in result else ""
@@ -165,12 +189,20 @@ def _show(results: list[dict[str, Any]]) -> None:
         )
         for signer in result["trust"]["signers"]:
             echo(visible(f"  signed by {signer['name']} ({signer['keyId']})"))
+        if "provenance" in result:
+            _show_provenance(result["provenance"])
         for name in result.get("declared", ()):
             echo(f"  the {name} is declared by its author, not derived from the Provider")
         for requirement in result.get("requires", ()):
             echo(visible(f"  pip installs {requirement} with it"))
         if result.get("bytecode"):
             echo(f"  {plural(len(result['bytecode']), 'file')} of bytecode beside scripts, for which nothing vouches")
+
+
+def _show_provenance(provenance: dict[str, Any]) -> None:
+    names = ", ".join(each["name"] for each in provenance["signers"])
+    echo(visible(f"  where it comes from, as {names or 'somebody whom no policy knows'} says:"))
+    echo(json.dumps(provenance["predicate"], indent=2, ensure_ascii=False))
 
 
 def _in(error: BundlerError, name: str) -> BundlerError:

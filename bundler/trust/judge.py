@@ -68,6 +68,23 @@ def judge(
     return _without(f"{contents.provider_id} {contents.provider_version}", rule, counted, passed_over)
 
 
+def judge_provenance(
+    envelope: Envelope, provider_id: str, policy: TrustPolicy | None, now: float | None = None
+) -> tuple[Signer, ...]:
+    """Who signed the provenance of a release of this Provider; nobody where no policy says whose signature counts.
+
+    What it says is the signers' word. Raises the `signature-…` codes where none of the signatures counts.
+    """
+    if policy is None:
+        return ()
+    now = time.time() if now is None else now
+    reasons = [(each, _why_not(each, envelope, policy, provider_id, now)) for each in envelope.signatures]
+    counted = tuple(_signer(policy.keys_by_id[each.key_id]) for each, why_not in reasons if why_not is None)
+    if not counted:
+        raise BundlerError.of([why_not for _, why_not in reasons if why_not is not None])
+    return counted
+
+
 def judge_source(provider_id: str, version: str, policy: TrustPolicy) -> None:
     """Raises what keeps a source from being used, which nobody can have signed: `signature-missing`, `signature-revoked`."""
     check_release(policy, provider_id, version, None)

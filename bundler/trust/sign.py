@@ -64,7 +64,7 @@ def sign_provenance(path: StrPath, source: StrPath, signer: Signer, sdist: StrPa
             _check_sdist(os.fspath(sdist), opened)
         provider = (wheel.contents.provider_id, wheel.contents.provider_version)
     files = [wheel_file, *([] if sdist is None else [os.path.abspath(os.fspath(sdist))])]
-    subjects = {os.path.basename(file): _sha256(file) for file in files}
+    subjects = {os.path.basename(file): sha256_of(file) for file in files}
     envelope = signer.sign(provenance_of(subjects, provider, state, epoch=epoch()))
     place = wheel_file + SUFFIX
     _write(place, envelope)
@@ -74,11 +74,12 @@ def sign_provenance(path: StrPath, source: StrPath, signer: Signer, sdist: StrPa
 def _check_sdist(sdist: str, source: Opened) -> None:
     with TemporaryDirectory(prefix="agent-bundler-") as folder:
         again = make_sdist(survey(source), folder)
-        if _sha256(again) != _sha256(os.path.abspath(sdist)):
+        if sha256_of(again) != sha256_of(os.path.abspath(sdist)):
             raise BundlerError("source-differs", f"{sdist} is not the sdist that {source.root} builds", path=sdist)
 
 
-def _sha256(file: str) -> str:
+def sha256_of(file: str) -> str:
+    """The SHA-256 of a file in hexadecimal. Raises what reading raises."""
     with DirectoryTree(os.path.dirname(file)) as tree:
         return digest_file(tree, os.path.basename(file), "sha256").hex
 

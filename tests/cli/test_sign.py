@@ -181,6 +181,16 @@ def test_where_a_wheel_comes_from(here: Path) -> None:
     assert "annotations" not in dependency
     assert str(here) not in json.dumps(read_statement(envelope))
     assert refused("verify", NAME, "--attestation", value["provenance"]) == "signature-invalid"
+    asked = ["verify", NAME, "--provenance", value["provenance"]]
+    told = answer(*asked, "--policy", "trust.toml")["bundles"][0]["provenance"]
+    assert told == {"signers": [{"name": "release", "keyId": public("release").key_id}], "predicate": predicate}
+    assert answer(*asked)["bundles"][0]["provenance"]["signers"] == []
+    assert "as release says:" in agent_bundler(*asked, "--policy", "trust.toml").out
+    other = str(write_policy(here / "other.toml", "other", more='signatures = "optional"'))
+    assert refused(*asked, "--policy", other) == "signature-untrusted"
+    shutil.copy(wheel().path, here / "dist.whl")
+    assert refused("verify", wheel().path, "--provenance", value["provenance"]) == "signature-invalid"
+    assert refused("verify", NAME, "--provenance", str(here / "trust.toml")) == "signature-invalid"
     with (here / "source/data.txt").open("a") as file:
         file.write("more\n")
     (here / f"{NAME}.provenance.dsse.json").unlink()
