@@ -32,14 +32,12 @@ from ..tree.once import OnceTree
 from ..tree.zipped import ZipTree
 from . import sbom
 from .contents import Contents, contents_of, distribution_of
-from .distinfo import Metadata, Row, check_wheel_file, mismatch, read_entry_points, read_metadata, read_record
+from .distinfo import Metadata, Row, bounded, check_wheel_file, mismatch, read_entry_points, read_metadata, read_record
 from .identity import TAG, WheelIdentity, identity_of, owner_fault
 from .metadata import LICENSE_FOLDER
 from .naming import MAX_ENVELOPE, NAMESPACE, module_name
 
 _INFO_FILES = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
-# Faults of one kind named one by one; the rest is counted.
-_MAX_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +81,10 @@ def _verify(archive: Archive) -> VerifiedWheel:
     # 5. nothing else
     _check_places(archive, identity)
     # 6. modes
-    faults: list[BundlerError] = list(_bounded(_mode_faults(archive)))
+    faults: list[BundlerError] = list(bounded(_mode_faults(archive)))
     # 7. RECORD's rows
     rows = read_record(tree, info)
-    faults.extend(_bounded(_row_faults(archive, rows, f"{info}/RECORD")))
+    faults.extend(bounded(_row_faults(archive, rows, f"{info}/RECORD")))
     # 8. the bundle
     try:
         bundle = verify_bundle(ZipTree(archive, f"{identity.bundle_folder}/"))
@@ -95,7 +93,7 @@ def _verify(archive: Archive) -> VerifiedWheel:
     # 9. RECORD's hashes
     envelope = tree.read(identity.envelope, MAX_ENVELOPE) if identity.envelope in archive.members else None
     digests = _digests(tree, archive, bundle, identity)
-    faults.extend(_bounded(_hash_faults(rows, digests, f"{info}/RECORD")))
+    faults.extend(bounded(_hash_faults(rows, digests, f"{info}/RECORD")))
     # 10. the Provider's names
     identity = identity_of(bundle.provider, metadata)
     if bundle.provider.id != entry.id:
@@ -171,7 +169,7 @@ def _check_places(archive: Archive, identity: WheelIdentity) -> None:
     # A folder that leads to none of the files would be one more thing that gets installed.
     faults.extend(_foreign(folder) for folder in sorted(archive.folders - folders_of(archive.members)))
     if faults:
-        raise BundlerError.of(list(_bounded(iter(faults))))
+        raise BundlerError.of(list(bounded(iter(faults))))
 
 
 def belongs_in_info(name: str) -> bool:
@@ -228,11 +226,3 @@ def _hash_faults(rows: dict[str, Row], digests: dict[str, str], record: str) -> 
             yield mismatch(
                 record, f"`{printable(path)}` has the digest {digests[path]} and is recorded with {row.digest}"
             )
-
-
-def _bounded(faults: Iterator[BundlerError]) -> Iterator[BundlerError]:
-    for number, fault in enumerate(faults):
-        if number == _MAX_NAMED:
-            yield BundlerError(fault.code, "and more of the same kind")
-            return
-        yield fault

@@ -6,7 +6,7 @@ Read strictly: what installers, indexes and hosts could read differently is refu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..errors import BundlerError
@@ -23,6 +23,7 @@ MAX_HEADERS = 1024 * 1024
 #: Rows of RECORD: an installer adds some for bytecode.
 MAX_ROWS = 500_000
 
+_MAX_NAMED = 100
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 # As Python's packages normalize it (PEP 440).
 _VERSION = re.compile(
@@ -146,6 +147,28 @@ def read_record(tree: Tree, folder: str) -> dict[str, Row]:
 def normalized(name: str) -> str:
     """A distribution's name in the form in which names are compared (PEP 503)."""
     return _SEPARATORS.sub("-", name).lower()
+
+
+def record_paths(tree: Tree, folder: str) -> Iterator[str]:
+    """The paths that RECORD has a row for, whatever else stands there. Raises `wheel-record-mismatch`, and what reading raises."""
+    import csv
+    import io
+
+    path = f"{folder}/RECORD"
+    try:
+        for row in csv.reader(io.StringIO(_text(tree, path, MAX_BYTES, "wheel-record-mismatch"), newline="")):
+            yield from row[:1]
+    except csv.Error as error:
+        raise _mismatch(path, f"is no CSV file: {error}") from None
+
+
+def bounded(faults: Iterable[BundlerError]) -> Iterator[BundlerError]:
+    """Faults of one kind, the first hundred named one by one."""
+    for number, fault in enumerate(faults):
+        if number == _MAX_NAMED:
+            yield BundlerError(fault.code, "and more of the same kind")
+            return
+        yield fault
 
 
 def mismatch(path: str, what: str) -> BundlerError:

@@ -33,11 +33,13 @@ from .distinfo import (
     MAX_BYTES,
     Metadata,
     Row,
+    bounded,
     check_wheel_file,
     mismatch,
     read_entry_points,
     read_metadata,
     read_record,
+    record_paths,
 )
 from .identity import TAG, WheelIdentity, identity_of, owner_fault
 from .installed import InstalledProvider, duplicates, locations
@@ -180,8 +182,8 @@ def _verify(
     # 3. RECORD
     record = f"{info}/RECORD"
     rows = read_record(site, info)
-    faults.extend(_bundle_row_faults(record, rows, identity, bundle, set(tree.bytecode)))
-    faults.extend(_other_row_faults(record, rows, identity, digests))
+    faults.extend(bounded(_bundle_row_faults(record, rows, identity, bundle, set(tree.bytecode))))
+    faults.extend(bounded(_other_row_faults(record, rows, identity, digests)))
     # 4. the Provider's folder
     for name in site.names(os.path.dirname(identity.bundle_folder)):
         if name not in ("bundle", ENVELOPE_NAME):
@@ -321,10 +323,10 @@ def _owners(site: DirectoryTree) -> dict[str, list[str]]:
         try:
             if NAMESPACE.encode() not in site.read(f"{info}/RECORD", MAX_BYTES):
                 continue
-            rows = read_record(site, info)
+            paths = list(record_paths(site, info))
         except BundlerError:
             continue  # a distribution's own fault, which its verification tells
-        for path in rows:
+        for path in paths:
             normal = os.path.normpath(path).replace(os.sep, "/")
             if normal.startswith(f"{NAMESPACE}/"):
                 owners.setdefault(normal, []).append(info)

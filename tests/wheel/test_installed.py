@@ -884,11 +884,12 @@ def test_two_distributions_that_own_one_path(tmp_path: Path) -> None:
     assert agent_bundler("verify", "--installed", "--path", str(site)).status == 1
 
 
-def test_another_distribution_that_owns_a_path_of_a_provider(tmp_path: Path) -> None:
+@pytest.mark.parametrize("row", ["{path},,", "{path},md5=x,1", "{path}", "{path},sha256=x,-1,more"])
+def test_another_distribution_that_owns_a_path_of_a_provider(tmp_path: Path, row: str) -> None:
     site = install(tmp_path / "site", "demo", "other")
     info = site / "evil-1.0.dist-info"
     info.mkdir()
-    (info / "RECORD").write_text(f"x/../{BUNDLE}/data.txt,,\nevil.py,,\n")
+    (info / "RECORD").write_text(row.format(path=f"x/../{BUNDLE}/data.txt") + "\nevil.py,,\n")
     found = list_installed([str(site)])
     path = [str(site)]
     assert [each.code for each in check_neighbours(found, path=path)] == ["installed-path-shared"]
@@ -897,6 +898,15 @@ def test_another_distribution_that_owns_a_path_of_a_provider(tmp_path: Path) -> 
     result = agent_bundler("verify", "--installed", ID, "--path", str(site), "--format", "json")
     codes = [each["code"] for each in json.loads(result.err)["error"]["diagnostics"]]
     assert codes == ["installed-path-shared", "bundle-consistent"]
+
+
+def test_a_record_with_many_faults_is_told_in_short(site: Path) -> None:
+    for number in range(5_000):
+        add_row(site, f"x{number},,")
+    result = agent_bundler("verify", "--installed", "--path", str(site))
+    assert result.status == 1
+    assert "and more of the same kind" in result.err
+    assert len(result.err.splitlines()) < 300
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "p_acme_none/bundle/x", "fifo", "link"])
