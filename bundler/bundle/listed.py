@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ..errors import BundlerError
 from ..protocol.canonical import sha256
-from ..tree import CHUNK, Entry, MemoryReader, Reader, Skip, Tree
+from ..tree import CHUNK, MemoryReader, Reader, Skip, Tree
+from ..tree.wrapped import WrappedTree
 
 #: Bytes of hashed small files kept for parsing; what is beyond, and what is large, is read and hashed again.
 MAX_KEPT_BYTES = 256 * 1024 * 1024
 
 
-class ListedTree(Tree):
+class ListedTree(WrappedTree):
     """The files that a bundle's manifest lists, each held to its digest while it is read."""
 
     def __init__(self, tree: Tree, digests: Mapping[str, str]) -> None:
-        self._tree = tree
+        super().__init__(tree)
         self._digests = digests
         self._sorted = sorted(digests)
         #: Content that was hashed and is still to be parsed, and whether its file is executable.
@@ -57,19 +58,6 @@ class ListedTree(Tree):
             if not path.startswith(prefix):
                 break
             yield path
-
-    def entries(self, descend: Callable[[str], bool] = lambda folder: True) -> Iterator[Entry]:
-        return self._tree.entries(descend)
-
-    def names(self, folder: str) -> list[str]:
-        return self._tree.names(folder)
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        return self._tree.roots
-
-    def describe(self, path: str) -> str:
-        return self._tree.describe(path)
 
     def close(self) -> None:
         self._tree.close()

@@ -44,7 +44,7 @@ def replacing(target: str) -> Iterator[str]:
     if sys.platform == "win32":
         raise BundlerError("output-write-failed", "bundles are not built on Windows", hint="build on Linux or macOS")
     target = os.path.realpath(target)
-    made = _missing_folders(os.path.dirname(target))
+    made = missing_folders(os.path.dirname(target))
     try:
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -254,7 +254,7 @@ def _remove(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _missing_folders(folder: str) -> list[str]:
+def missing_folders(folder: str) -> list[str]:
     """The folder and those above it that are not there yet, the deepest first."""
     missing = []
     while not os.path.lexists(folder):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..bundle.swap import lock_folder, write_failed
+from ..bundle.swap import lock_folder, missing_folders, write_failed
 from ..errors import BundlerError
 
 _WORK = re.compile(r"\.agent-bundler-[0-9a-f]{16}\.wheel")
@@ -28,7 +28,7 @@ def working_folder(output: str) -> Iterator[Path]:
             path=output,
             hint="name a folder, which need not exist yet",
         )
-    made = _missing_folders(output)
+    made = missing_folders(output)
     try:
         os.makedirs(output, exist_ok=True)
         _clear_leftovers(output)
@@ -57,15 +57,6 @@ def _clear_leftovers(output: str) -> None:
             if lock is not None:
                 shutil.rmtree(left, ignore_errors=True)
                 os.close(lock)
-
-
-def _missing_folders(folder: str) -> list[str]:
-    """The folder and those above it that are not there yet, the deepest first."""
-    missing = []
-    while not os.path.lexists(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    return missing
 
 
 def _remove_empty(folders: list[str]) -> None:
