@@ -10,6 +10,7 @@ HTML pages are two files, and so change one after the other.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +19,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ...bundle.swap import write_failed
+from ...errors import BundlerError
 from .journal import Change, Entry, Head, read_entry, read_head
-from .layout import DOCUMENTS, HEAD, JSON_PAGE, MAX_PAGE, SIMPLE, STAGING, entry_place, invalid, project_page
+from .layout import DOCUMENTS, HEAD, JOURNAL, JSON_PAGE, MAX_PAGE, SIMPLE, STAGING, entry_place, invalid, project_page
 from .lease import HeldLease, leased, lost
 from .pages import project_pages, read_project, read_root, root_pages
 from .records import IndexFile
@@ -72,6 +74,7 @@ class Writer:
         with self.held.fenced():
             if read_head(self.root) != self.head:
                 raise lost(self.root)
+            self._check_places([path for _, path in [*files, *staged]])
             for each, path in files:
                 put(self.root, each, path)
             if entry is not None:
@@ -82,6 +85,17 @@ class Writer:
             for each, path in staged:
                 put(self.root, each, path)
         self.head = head
+
+    def _check_places(self, paths: Sequence[str]) -> None:
+        """Make folders, and raise before the journal entry what would keep from its place what follows from it."""
+        for folder in {JOURNAL, *map(os.path.dirname, paths)}:
+            make_folder(self.root, folder)
+            place = os.path.join(self.root, folder)
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), place)
+        for path in paths:
+            if os.path.isdir(os.path.join(self.root, path)):
+                raise invalid(path, "is a folder; a file is expected")
 
 
 @contextmanager
@@ -108,8 +122,8 @@ def preparing(root: str, who: str, head: Head, patience: float) -> Iterator[Writ
                     _clear(root)
                     os.mkdir(folder)
                 yield Writer(root=root, held=held, head=head, folder=folder)
-            except FileNotFoundError:
-                held.check()  # who was given the lease cleared what we had staged
+            except (OSError, BundlerError):
+                held.check()  # who was given the lease cleared what we had staged: whatever we met comes from that
                 raise
             finally:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -59,7 +59,8 @@ class FolderIndex:
     raises `index-locked`, `index-lease-lost`, `index-conflict` where the digest of the journal's head is not
     `expect_head`, `index-invalid`, `file-read-failed`, `output-write-failed`, `index-limit-exceeded` and
     `option-invalid`, and then has changed nothing; what is there already is no change and has no entry. A writer that
-    is ended leaves the index as it was before or as it is after.
+    is ended, or whose disk fails, while it puts a change in place leaves the index as it was before, or the rest of the
+    change to the next writer.
     """
 
     def __init__(self, reference: str | os.PathLike[str], *, patience: float = PATIENCE) -> None:

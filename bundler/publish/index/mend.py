@@ -27,7 +27,12 @@ def rebuild(root: str, who: str, patience: float, progress: Progress = nothing) 
         if head is not None:
             check_head(entries, head)
         projects, pages = pages_of(entries)
-        findings = list(file_findings(root, [each for files in projects.values() for each in files], progress))
+
+        def beat(files: int, size: int, total: int) -> None:
+            writer.held.renew()
+            progress(files, size, total)
+
+        findings = list(file_findings(root, [each for files in projects.values() for each in files], beat))
         if findings:
             first = findings[0]
             raise BundlerError(first.code, first.message, hint=first.hint, diagnostics=findings)
