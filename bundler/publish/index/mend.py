@@ -8,7 +8,7 @@ from contextlib import suppress
 from ...errors import BundlerError
 from .change import files_of, pages_of, preparing, projects_of, writing
 from .check import Progress, file_findings, nothing, strays
-from .journal import START, check_head, read_entries, read_head
+from .journal import START, Entry, check_head, read_entries, read_head
 from .layout import DOCUMENTS, FILES, FOLDERS, HEAD, MAX_PAGE, SIMPLE
 from .records import METADATA, read_name
 from .storage import files_below, flush, put, read
@@ -23,9 +23,7 @@ def rebuild(root: str, who: str, patience: float, progress: Progress = nothing) 
     least = entries[-1].head if entries else START
     with preparing(root, who, least, patience) as writer:
         entries = read_entries(root)
-        head = read_head(root)
-        if head is not None:
-            check_head(entries, head)
+        _check_not_cut(root, entries)
         projects, pages = pages_of(entries)
 
         def beat(files: int, size: int, total: int) -> None:
@@ -63,6 +61,16 @@ def remove_leftovers(root: str, who: str, patience: float) -> list[str]:
             for path in gone:
                 _remove(root, path)
     return gone
+
+
+def _check_not_cut(root: str, entries: list[Entry]) -> None:
+    """Raises `index-invalid` where the head is one that the journal does not lead to; one that says nothing is none."""
+    try:
+        head = read_head(root)
+    except BundlerError:
+        return
+    if head is not None:
+        check_head(entries, head)
 
 
 def _can_be_ours(root: str, path: str) -> bool:

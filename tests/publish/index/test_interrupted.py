@@ -8,9 +8,8 @@ import resource
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,14 +19,6 @@ from bundler.publish.index.change import writing
 from bundler.publish.index.journal import Change
 
 from .releases import at_step, beside, code_of, ended, in_child, make_index, visible, wheel
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder in memory where the system has one: what is flushed here thousands of times is to be quick."""
-    memory = Path("/dev/shm")
-    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
 
 
 @pytest.fixture(scope="module")
@@ -62,15 +53,15 @@ def errors(index: FolderIndex) -> list[str]:
     return [each.message for each in index.verify() if each.severity == "error"]
 
 
-def test_killed_at_every_step(template: Path, dist: Path, place: Path) -> None:
+def test_killed_at_every_step(template: Path, dist: Path, tmp_path: Path) -> None:
     before = visible(FolderIndex(template))
-    after = visible(publish(copy_of(template, place / "after"), dist))
+    after = visible(publish(copy_of(template, tmp_path / "after"), dist))
     third = [*dist.glob("third*")]
-    expected = FolderIndex(place / "after")
+    expected = FolderIndex(tmp_path / "after")
     expected.add(third, who="next")
     complete = visible(expected)
     for number in range(1, 1000):
-        root = copy_of(template, place / str(number))
+        root = copy_of(template, tmp_path / str(number))
         answer = ended(*in_child(at_step(number, signal.SIGKILL, lambda root=root: publish(root, dist))))
         if answer:
             assert answer == "done"
@@ -97,9 +88,9 @@ def test_killed_at_every_step(template: Path, dist: Path, place: Path) -> None:
     assert number > 40
 
 
-def test_init_killed_at_every_step(place: Path) -> None:
+def test_init_killed_at_every_step(tmp_path: Path) -> None:
     for number in range(1, 1000):
-        root = place / str(number)
+        root = tmp_path / str(number)
         if ended(*in_child(at_step(number, signal.SIGKILL, lambda root=root: FolderIndex.init(root)))):
             break
         if not (root / "head").exists():
@@ -109,15 +100,19 @@ def test_init_killed_at_every_step(place: Path) -> None:
 
 
 @pytest.mark.parametrize("work", ["rebuild", "gc", "yank"])
-def test_mending_killed_at_every_step(template: Path, place: Path, work: str) -> None:
+def test_mending_killed_at_every_step(template: Path, tmp_path: Path, work: str) -> None:
     for number in range(1, 1000):
-        root = copy_of(template, place / str(number))
+        root = copy_of(template, tmp_path / str(number))
         index = FolderIndex(root, patience=5.0)
         (root / "files/demo/demo-9.tar.gz").write_text("left")
         if work == "rebuild":
             (root / "simple/demo/index.html").write_text("changed")
             (root / "simple/index.json").unlink()
-        works = {"rebuild": index.rebuild, "gc": index.gc, "yank": lambda: index.yank("demo", "1", reason="r", who="w")}
+        works = {
+            "rebuild": index.rebuild,
+            "gc": index.gc,
+            "yank": partial(index.yank, "demo", "1", reason="r", who="w"),
+        }
         answer = ended(*in_child(at_step(number, signal.SIGKILL, works[work])))
         if work != "rebuild":
             assert errors(index) == []
@@ -136,11 +131,11 @@ def expire(root: Path) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), "expires": int(time.time()) - 1}))
 
 
-def test_stopped_at_any_step_while_another_one_takes_over(template: Path, dist: Path, place: Path) -> None:
+def test_stopped_at_any_step_while_another_one_takes_over(template: Path, dist: Path, tmp_path: Path) -> None:
     third = [*dist.glob("third*")]
     seen = set()
     for number in range(1, 1000, 3):
-        root = copy_of(template, place / str(number))
+        root = copy_of(template, tmp_path / str(number))
         child, answer = in_child(at_step(number, signal.SIGSTOP, lambda root=root: publish(root, dist)))
         _, status = os.waitpid(child, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
@@ -150,7 +145,7 @@ def test_stopped_at_any_step_while_another_one_takes_over(template: Path, dist: 
         index = FolderIndex(root, patience=0.05)
         try:
             expire(root)
-            taken_over = code_of(lambda: index.add(third, who="other")) == ""
+            taken_over = code_of(partial(index.add, third, who="other")) == ""
         finally:
             os.kill(child, signal.SIGCONT)
         said = ended(child, answer)
@@ -178,8 +173,8 @@ def test_stopped_at_any_step_while_another_one_takes_over(template: Path, dist: 
     )
 
 
-def test_a_writer_that_lost_its_lease_changes_nothing(template: Path, dist: Path, place: Path) -> None:
-    root = copy_of(template, place / "index")
+def test_a_writer_that_lost_its_lease_changes_nothing(template: Path, dist: Path, tmp_path: Path) -> None:
+    root = copy_of(template, tmp_path / "index")
     index = FolderIndex(root, patience=0.1)
 
     def lose() -> None:
@@ -196,9 +191,9 @@ def test_a_writer_that_lost_its_lease_changes_nothing(template: Path, dist: Path
     assert index.verify() == []
 
 
-def test_two_writers_where_locks_do_not_exclude(template: Path, place: Path) -> None:
+def test_two_writers_where_locks_do_not_exclude(template: Path, tmp_path: Path) -> None:
     """The link of the journal entry decides, even if the lease file says what it should not."""
-    root = copy_of(template, place / "index")
+    root = copy_of(template, tmp_path / "index")
     index = FolderIndex(root)
 
     def clash() -> None:
@@ -219,8 +214,8 @@ def test_two_writers_where_locks_do_not_exclude(template: Path, place: Path) -> 
     assert index.verify() == []
 
 
-def test_a_held_lease_is_waited_for_and_told(template: Path, place: Path) -> None:
-    index = FolderIndex(copy_of(template, place / "index"), patience=0.1)
+def test_a_held_lease_is_waited_for_and_told(template: Path, tmp_path: Path) -> None:
+    index = FolderIndex(copy_of(template, tmp_path / "index"), patience=0.1)
     with writing(index.root, "the other", 1.0), pytest.raises(BundlerError, match="the other \\(process") as caught:
         index.yank("demo", "1.0", reason="r", who="me")
     assert caught.value.code == "index-locked"
@@ -242,9 +237,9 @@ def test_a_held_lease_is_waited_for_and_told(template: Path, place: Path) -> Non
     ],
 )
 def test_leases_that_hold_and_that_do_not(
-    template: Path, place: Path, change: dict[str, object] | None, is_free: bool
+    template: Path, tmp_path: Path, change: dict[str, object] | None, is_free: bool
 ) -> None:
-    index = FolderIndex(copy_of(template, place / "index"), patience=0.1)
+    index = FolderIndex(copy_of(template, tmp_path / "index"), patience=0.1)
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -257,13 +252,13 @@ def test_leases_that_hold_and_that_do_not(
         assert index.head().token == 41
 
 
-def test_several_publishers_at_once(template: Path, dist: Path, place: Path) -> None:
-    root = copy_of(template, place / "index")
+def test_several_publishers_at_once(template: Path, dist: Path, tmp_path: Path) -> None:
+    root = copy_of(template, tmp_path / "index")
     versions = [[f"{writer}.{number}" for number in range(4)] for writer in range(2, 6)]
 
     def publish_all(mine: list[str]) -> None:
         for version in mine:
-            FolderIndex(root).add([wheel(place / version, "demo", version)], who=version)
+            FolderIndex(root).add([wheel(tmp_path / version, "demo", version)], who=version)
 
     children = [in_child(lambda mine=mine: publish_all(mine)) for mine in versions]
     assert [ended(*each) for each in children] == ["done"] * 4
@@ -273,8 +268,8 @@ def test_several_publishers_at_once(template: Path, dist: Path, place: Path) -> 
     assert index.verify() == []
 
 
-def test_several_publish_one_release(template: Path, dist: Path, place: Path) -> None:
-    root = copy_of(template, place / "index")
+def test_several_publish_one_release(template: Path, dist: Path, tmp_path: Path) -> None:
+    root = copy_of(template, tmp_path / "index")
     children = [in_child(lambda: publish(root, dist)) for _ in range(4)]
     assert [ended(*each) for each in children] == ["done"] * 4
     assert FolderIndex(root).head().number == 2
@@ -282,8 +277,8 @@ def test_several_publish_one_release(template: Path, dist: Path, place: Path) ->
 
 
 @pytest.mark.parametrize("limit", [0, 100, 150, 200, 300, 400, 600, 900, 1200])
-def test_no_space_changes_nothing(template: Path, dist: Path, place: Path, limit: int) -> None:
-    root = copy_of(template, place / "index")
+def test_no_space_changes_nothing(template: Path, dist: Path, tmp_path: Path, limit: int) -> None:
+    root = copy_of(template, tmp_path / "index")
     index = FolderIndex(root)
     before = visible(index)
 
