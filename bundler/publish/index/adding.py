@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from ...errors import BundlerError
-from .change import Moves, Writer, files_of
+from .change import Moves, Writer
 from .layout import FILES
 from .records import METADATA, IndexFile, identify, read_name, refused
 from .storage import Stored, copy, write
@@ -39,7 +39,7 @@ class Addition:
         for (name, suffix), path in sorted(named, key=lambda each: each[0].suffix is not None):
             project = identify(name)[0]
             if project not in self._projects:
-                self._projects[project] = files_of(self._writer.root, project) or {}
+                self._projects[project] = dict(self._writer.files(project) or {})
             files = self._projects[project]
             staged = self._stage(path, files, f"{FILES}/{project}/{os.path.basename(path)}")
             if staged is None:

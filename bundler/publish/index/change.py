@@ -21,7 +21,18 @@ from datetime import UTC, datetime
 from ...bundle.swap import write_failed
 from ...errors import BundlerError
 from .journal import Change, Entry, Head, read_entry, read_head
-from .layout import DOCUMENTS, HEAD, JOURNAL, JSON_PAGE, MAX_PAGE, SIMPLE, STAGING, entry_place, invalid, project_page
+from .layout import (
+    HEAD,
+    JOURNAL,
+    JSON_PAGE,
+    MAX_PAGE,
+    SIMPLE,
+    STAGING,
+    document_place,
+    entry_place,
+    invalid,
+    project_page,
+)
 from .lease import HeldLease, leased, lost
 from .pages import project_pages, read_project, read_root, root_pages
 from .records import IndexFile
@@ -40,6 +51,13 @@ class Writer:
     head: Head
     folder: str
     _count: int = field(default=0, init=False)
+    _files: dict[str, dict[str, IndexFile] | None] = field(default_factory=dict, init=False)
+
+    def files(self, project: str) -> dict[str, IndexFile] | None:
+        """What `files_of` gives, read once: nobody else changes it. Raises what it raises."""
+        if project not in self._files:
+            self._files[project] = files_of(self.root, project)
+        return self._files[project]
 
     def place(self) -> str:
         """A place for something staged."""
@@ -62,12 +80,12 @@ class Writer:
             change=change,
         )
         written = write(self.place(), entry.to_bytes())
-        self._switch(files, written, pages_after(self.root, change), entry.head)
+        self._switch(files, written, self._pages_after(change), entry.head)
 
     def complete(self) -> None:
         """Complete the change of a writer that was ended after its journal entry, where there is one."""
         while (entry := read_entry(self.root, self.head)) is not None:
-            self._switch([], None, pages_after(self.root, entry.change, is_begun=True), entry.head)
+            self._switch([], None, self._pages_after(entry.change, is_begun=True), entry.head)
 
     def _switch(self, files: Moves, entry: str | None, pages: list[tuple[str, bytes]], head: Head) -> None:
         staged = self.stage([*pages, (HEAD, head.to_bytes())])
@@ -85,6 +103,22 @@ class Writer:
             for each, path in staged:
                 put(self.root, each, path)
         self.head = head
+        self._files.clear()
+
+    def _pages_after(self, change: Change, *, is_begun: bool = False) -> list[tuple[str, bytes]]:
+        """Place and content of the pages and documents that a change leaves, in the order in which they are put in place.
+
+        `is_begun` where some may be in place already.
+        """
+        projects: dict[str, dict[str, IndexFile]] = {}
+        new = set()
+        for each in change.files:
+            found = self.files(each.project)
+            projects.setdefault(each.project, dict(found or {}))[each.name] = each
+            if found is None or is_begun:
+                new.add(each.project)
+        known = projects_of(self.root) if new else []
+        return _pages(projects, {*known, *new} if new - set(known) else None, change.documents)
 
     def _check_places(self, paths: Sequence[str]) -> None:
         """Make folders, and raise before the journal entry what would keep from its place what follows from it."""
@@ -139,38 +173,25 @@ def present_head(root: str) -> Head:
     return head
 
 
-def pages_after(root: str, change: Change, *, is_begun: bool = False) -> list[tuple[str, bytes]]:
-    """Place and content of the pages and documents that a change leaves, in the order in which they are put in place.
-
-    `is_begun` where some may be in place already. Raises `index-invalid`, `index-limit-exceeded`, `file-read-failed`.
-    """
-    projects: dict[str, dict[str, IndexFile]] = {}
-    new = []
-    for each in change.files:
-        if each.project not in projects:
-            found = files_of(root, each.project)
-            projects[each.project] = found or {}
-            if found is None or is_begun:
-                new.append(each.project)
-        projects[each.project][each.name] = each
-    pages = [page for project, files in projects.items() for page in project_pages(project, files.values())]
-    known = projects_of(root) if new else []
-    if any(project not in known for project in new):
-        pages += root_pages({*known, *new})
-    return [*pages, *((f"{DOCUMENTS}/{name}", data) for name, data in change.documents.items())]
-
-
-def pages_of(entries: Iterable[Entry]) -> tuple[Mapping[str, Sequence[IndexFile]], Mapping[str, bytes]]:
-    """What a whole journal leaves: the files of each project, and every page and document by its place."""
+def pages_of(entries: Iterable[Entry]) -> tuple[list[IndexFile], dict[str, bytes]]:
+    """What a whole journal leaves: all files, and every page and document by its place."""
     projects: dict[str, dict[str, IndexFile]] = {}
     documents: dict[str, bytes] = {}
     for entry in entries:
         for each in entry.change.files:
             projects.setdefault(each.project, {})[each.name] = each
         documents |= entry.change.documents
+    files = [each for files in projects.values() for each in files.values()]
+    return files, dict(_pages(projects, projects, documents))
+
+
+def _pages(
+    projects: Mapping[str, Mapping[str, IndexFile]], listed: Iterable[str] | None, documents: Mapping[str, bytes]
+) -> list[tuple[str, bytes]]:
+    """Projects' pages, then the page that lists projects (None for none), then documents."""
     pages = [page for project, files in projects.items() for page in project_pages(project, files.values())]
-    pages += [*root_pages(projects), *((f"{DOCUMENTS}/{name}", data) for name, data in documents.items())]
-    return {project: list(files.values()) for project, files in projects.items()}, dict(pages)
+    pages += root_pages(listed) if listed is not None else []
+    return [*pages, *((document_place(name), data) for name, data in documents.items())]
 
 
 def files_of(root: str, project: str) -> dict[str, IndexFile] | None:

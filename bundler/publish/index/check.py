@@ -37,18 +37,17 @@ def check(root: str, patience: float, progress: Progress = nothing) -> list[Diag
         # What writers replace is looked at while none does. Files never change.
         with locked(root, patience, shared=True):
             head, entries = present_head(root), read_entries(root)
-            pages = dict(_replaceable(root))
+            pages, places = dict(_replaceable(root)), files_in(root)
         # 1. the journal
         count = check_head(entries, head)
-        projects, after = pages_of(entries)
+        files, after = pages_of(entries)
         before = pages_of(entries[:count])[1] if count < len(entries) else after
         findings = [_begun(entry.number) for entry in entries[count:]]
         # 2. pages and documents; a change that was begun may have replaced some
         findings += _page_findings(pages, [before, after])
         # 3. and 4. files
-        named = [each for files in projects.values() for each in files]
-        findings += file_findings(root, named, progress)
-        findings += [_stray(path, "warning") for path in strays(root, named)]
+        findings += file_findings(root, files, progress)
+        findings += [_stray(path, "warning") for path in strays(places, files)]
     except BundlerError as error:
         if error.code == "index-locked":
             raise
@@ -77,10 +76,15 @@ def file_findings(root: str, files: Sequence[IndexFile], progress: Progress = no
         size += file.content.size
 
 
-def strays(root: str, named: Iterable[IndexFile]) -> list[str]:
-    """What lies below `files` and belongs to none of those. Raises `file-read-failed`."""
-    places = {path for each in named for path, _ in each.stored()}
-    return [path for path, _ in files_below(root, FILES) if path not in places]
+def files_in(root: str) -> list[str]:
+    """What lies below `files`. Raises `file-read-failed`."""
+    return [path for path, _ in files_below(root, FILES)]
+
+
+def strays(places: Iterable[str], named: Iterable[IndexFile]) -> list[str]:
+    """Those of the places at which nothing lies that belongs to these files."""
+    known = {path for each in named for path, _ in each.stored()}
+    return [path for path in places if path not in known]
 
 
 def _replaceable(root: str) -> Iterator[tuple[str, bytes | None]]:

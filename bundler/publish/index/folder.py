@@ -133,7 +133,7 @@ class FolderIndex:
             addition = Addition(writer, digests or {})
             addition.add(files)
             new = {name: data for name, data in documents.items() if self.document(name) != data}
-            addition.passed += documents.keys() - new.keys()
+            addition.passed += [name for name in documents if name not in new]
             return self._commit(
                 writer, "add", who, Change(files=tuple(addition.changed.values()), documents=new), addition
             )
@@ -186,12 +186,13 @@ class FolderIndex:
 
         with self._writing(who, expect_head) as writer:
             same = canonicalize_version(version)
-            found = [each for each in self.project(project) if canonicalize_version(each.version) == same]
+            files = (writer.files(normalized(project)) or {}).values()
+            found = [each for each in files if canonicalize_version(each.version) == same]
             if not found:
                 message = f"{self.root} has no version {version} of {project}"
                 raise BundlerError("index-version-missing", message, path=self.root)
-            files = tuple(replace(each, yanked=reason) for each in found if each.yanked != reason)
-            return self._commit(writer, "unyank" if reason is None else "yank", who, Change(files=files))
+            changed = tuple(replace(each, yanked=reason) for each in found if each.yanked != reason)
+            return self._commit(writer, "unyank" if reason is None else "yank", who, Change(files=changed))
 
     @contextmanager
     def _writing(self, who: str, expect_head: str | None) -> Iterator[Writer]:

@@ -5,8 +5,9 @@ takes to put the change in place, which is short. The lease is the file `lease`:
 that is one more each time it is given. It is given and renewed, and a change is put in place, only by who holds the
 lock, and only after a look at the lease. So, as long as the lock of the file system excludes (a local disk; NFS whose
 server keeps locks), a writer that was stopped and lost its lease puts nothing in place, and a change is put in place as
-if at once for other writers. Where it does not exclude, the exclusive link of a journal entry still decides between two
-writers, and one of them changes nothing but what `rebuild` mends: pages that were replaced in the wrong order.
+if at once for other writers. Where it does not exclude (NFS without locks), the exclusive link of a journal entry still
+decides between two writers that meet there, and the journal stays whole. What the other one may leave is told by
+`verify`: pages put in place in the wrong order, which `rebuild` mends, and a file of one name with its content.
 
 A lease of a process that has ended on this host is free; any other after its time, by the clock of whoever asks. A
 clock that is wrong costs a writer its change, and the index nothing.
@@ -93,7 +94,10 @@ class HeldLease:
     def give_back(self) -> None:
         """Let another writer have it at once; one that can't be given back ends with its time."""
         with suppress(BundlerError, OSError), self.fenced():
-            _write(self.root, replace(self.lease, expires=0))
+            try:
+                _write(self.root, replace(self.lease, expires=0))
+            except OSError:  # on a full disk the next token may be this one again, and its nonce is another
+                os.unlink(os.path.join(self.root, LEASE))
 
 
 @contextmanager

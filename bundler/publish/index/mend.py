@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from ...errors import BundlerError
 from .change import files_of, pages_of, preparing, projects_of, writing
-from .check import Progress, file_findings, nothing, strays
+from .check import Progress, file_findings, files_in, nothing, strays
 from .journal import START, Entry, check_head, read_entries, read_head
 from .layout import DOCUMENTS, FILES, FOLDERS, HEAD, MAX_PAGE, SIMPLE
 from .records import METADATA, read_name
@@ -24,13 +24,13 @@ def rebuild(root: str, who: str, patience: float, progress: Progress = nothing) 
     with preparing(root, who, least, patience) as writer:
         entries = read_entries(root)
         _check_not_cut(root, entries)
-        projects, pages = pages_of(entries)
+        files, pages = pages_of(entries)
 
-        def beat(files: int, size: int, total: int) -> None:
+        def beat(count: int, size: int, total: int) -> None:
             writer.held.renew()
-            progress(files, size, total)
+            progress(count, size, total)
 
-        findings = list(file_findings(root, [each for files in projects.values() for each in files], beat))
+        findings = list(file_findings(root, files, beat))
         if findings:
             first = findings[0]
             raise BundlerError(first.code, first.message, hint=first.hint, diagnostics=findings)
@@ -57,7 +57,7 @@ def remove_leftovers(root: str, who: str, patience: float) -> list[str]:
         named = [each for entry in entries for each in entry.change.files]
         named += [each for project in projects_of(root) for each in (files_of(root, project) or {}).values()]
         with writer.held.fenced():
-            gone = [path for path in strays(root, named) if _can_be_ours(root, path)]
+            gone = [path for path in strays(files_in(root), named) if _can_be_ours(root, path)]
             for path in gone:
                 _remove(root, path)
     return gone

@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -54,11 +55,16 @@ def digest(root: str, path: str) -> Stored | None:
 
 
 def write(place: str, data: bytes) -> str:
-    """A new file for all to read, flushed; its place. Raises OSError."""
-    with open(os.open(place, _NEW, 0o644), "wb") as file:
-        file.write(data)
-        file.flush()
-        _finish(file.fileno())
+    """A new file for all to read, flushed; its place. Raises OSError, and then there is none."""
+    try:
+        with open(os.open(place, _NEW, 0o644), "wb") as file:
+            file.write(data)
+            file.flush()
+            _finish(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            os.unlink(place)
+        raise
     return place
 
 
@@ -100,7 +106,15 @@ def put(root: str, staged: str, path: str) -> None:
 def put_new(root: str, staged: str, path: str) -> None:
     """The same where nothing is: of any number of writers one succeeds. Raises OSError, FileExistsError for the others."""
     place = os.path.join(root, path)
-    os.link(staged, place)
+    try:
+        os.link(staged, place)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP):
+            raise
+        # A file system without links: here the lock alone keeps other writers away.
+        if os.path.lexists(place):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place) from None
+        os.rename(staged, place)
     flush(os.path.dirname(place))
 
 

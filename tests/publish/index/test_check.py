@@ -6,14 +6,17 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from bundler.publish.index import FolderIndex
+from bundler.publish.index.change import writing
+from bundler.publish.index.journal import Change
 
-from .releases import beside, code_of, make_index, visible, wheel
+from .releases import beside, code_of, ended, in_child, make_index, visible, wheel
 
 WHEEL = "files/demo/demo-1.0-py3-none-any.whl"
 ENTRY = "journal/00000002.json"
@@ -237,7 +240,30 @@ def test_a_change_that_was_begun(root: Path, tmp_path: Path) -> None:
 
 
 def test_an_index_is_verified_while_it_is_changed(root: Path, tmp_path: Path) -> None:
-    """Without write permission for the lock, too."""
+    def publish() -> None:
+        for number in range(20):
+            FolderIndex(root).add(
+                [wheel(tmp_path / "w", f"p{number}"), wheel(tmp_path / "w", "demo", f"2.{number}")], who="me"
+            )
+
+    child = in_child(publish)
+    try:
+        while len(FolderIndex(root).projects()) < 15:
+            assert found(root) == []
+    finally:
+        assert ended(*child) == "done"
+    assert found(root) == []
+
+
+def test_where_the_lock_can_not_be_made(root: Path) -> None:
     (root / "lock").unlink()
     assert found(root) == []
     assert not (root / "lock").exists()
+
+
+def test_a_wheel_of_which_pages_and_journal_say_something_else(root: Path) -> None:
+    """They agree with each other: the wheel is read again."""
+    (file,) = FolderIndex(root).project("demo")
+    with writing(str(root), "me", 1.0) as writer:
+        writer.commit("add", "me", Change(files=(replace(file, requires_python=">=4"),)), [])
+    assert found(root) == [("index-file-mismatch", "error", WHEEL)]

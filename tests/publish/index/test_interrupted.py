@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
 import shutil
 import signal
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,8 +17,10 @@ import pytest
 
 from bundler.errors import BundlerError
 from bundler.publish.index import FolderIndex
+from bundler.publish.index.adding import Addition
 from bundler.publish.index.change import writing
 from bundler.publish.index.journal import Change
+from bundler.publish.index.lease import locked
 
 from .releases import at_step, beside, code_of, ended, in_child, make_index, visible, wheel
 
@@ -292,3 +296,62 @@ def test_no_space_changes_nothing(template: Path, dist: Path, tmp_path: Path, li
     assert index.verify() == []
     publish(root, dist)
     assert index.verify() == []
+
+
+def test_a_lease_is_given_back_on_a_full_disk(template: Path, tmp_path: Path) -> None:
+    root = copy_of(template, tmp_path / "index")
+
+    def work() -> None:
+        with writing(str(root), "publisher", 1.0):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    assert ended(*in_child(work)) == "done"
+    assert not (root / "lease").exists()
+    assert FolderIndex(root).put_document("a.json", b"x", who="me").head.token == 2
+    assert FolderIndex(root).verify() == []
+
+
+def test_a_file_system_without_links(
+    template: Path, dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    root = copy_of(template, tmp_path / "index")
+    assert publish(root, dist).verify() == []
+    with writing(str(root), "me", 1.0) as writer:
+        (root / "journal/00000003.json").write_text("another writer's")
+        assert code_of(lambda: writer.commit("add", "me", Change(documents={"a.json": b"x"}), [])) == "index-lease-lost"
+    assert (root / "journal/00000003.json").read_text() == "another writer's"
+    assert FolderIndex(root).head().number == 2
+
+
+def test_a_lease_is_prolonged_while_files_are_copied(template: Path, dist: Path, tmp_path: Path) -> None:
+    root = copy_of(template, tmp_path / "index")
+    index = FolderIndex(root)
+    with writing(index.root, "slow", 1.0) as slow:
+        soon = int(time.time()) + 5
+        slow.held.lease = replace(slow.held.lease, expires=soon)
+        addition = Addition(slow, {})
+        addition.add([dist / "third-1.0-py3-none-any.whl"])
+        assert json.loads((root / "lease").read_text())["expires"] > soon
+        expire(root)
+        index.put_document("a.json", b"x", who="other")
+        slow.held.lease = replace(slow.held.lease, expires=soon)
+        with pytest.raises(BundlerError, match="was given it; nothing was changed") as caught:
+            slow.held.renew()
+        assert caught.value.code == "index-lease-lost"
+    assert index.verify() == []
+
+
+def test_a_held_lock_is_waited_for_and_told(template: Path, tmp_path: Path) -> None:
+    root = str(copy_of(template, tmp_path / "index"))
+    index = FolderIndex(root, patience=0.05)
+    with locked(root, 1.0):
+        for work in (index.verify, index.gc, index.rebuild, partial(index.put_document, "a.json", b"x", who="me")):
+            assert code_of(work) == "index-locked"
+    with locked(root, 1.0, shared=True):
+        assert index.verify() == []
+    assert index.head().number == 1
