@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .provider.closure import Closure as Closure
     from .provider.closure import find_closure as find_closure
     from .provider.load import load_provider as load_provider
+    from .publish.index import FolderIndex as FolderIndex
     from .runtime.evaluate import Evaluation as Evaluation
     from .runtime.host_actions import HostActionResult as HostActionResult
     from .runtime.host_actions import host_action_input_digest as host_action_input_digest
@@ -67,6 +68,7 @@ _HOMES = {
     "Diagnostic": "errors",
     "DirectoryTree": "tree",
     "Evaluation": "runtime.evaluate",
+    "FolderIndex": "publish.index",
     "HostActionResult": "runtime.host_actions",
     "InstalledProvider": "wheel.installed",
     "Limits": "runtime.process",

@@ -1,0 +1,1 @@
+"""Publishing: where releases go."""
