@@ -166,6 +166,15 @@ CODES: Mapping[str, str | None] = {
     "provider-unresolved": "install the Provider, or give a registry that names it (--registry FILE)",
     "provider-id-mismatch": "correct the registry: the manifest it names belongs to another Provider",
     "registry-invalid": 'write {"providers": {"PROVIDER-ID": "path/to/provider.yaml"}}',
+    # uploads
+    "repository-invalid": "give the URL that takes uploads, such as https://upload.pypi.org/legacy/, or a name in .pypirc",
+    "repository-insecure": "use https; where nobody else is on the way, allow http",
+    "publish-file-invalid": "name wheels and sdists, each once, as they were built",
+    "release-conflict": "publish under a new version: what an index has under a name stays as it is",
+    "publish-unauthorized": "give TWINE_USERNAME and TWINE_PASSWORD (a token's user is __token__) that may publish there",
+    "publish-failed": "mend what the server says; if it has the file already, publish again once its index shows it",
+    "publish-unreachable": "publish again once the server answers: what is there by then is passed over",
+    "publish-unconfirmed": "publish again in some minutes: what the index shows by then is passed over",
     # commands
     "schema-type-unknown": "`agent-bundler schema list` names the schemas",
     "schema-target-exists": "choose another path for --output: nothing is overwritten",

@@ -16,7 +16,7 @@ PACKAGE = Path(bundler.__file__).parent
 #: Each may import what stands before it, and itself.
 ORDER = (
     *("errors", "data", "paths", "tree", "protocol", "provider", "bundle", "wheel", "trust", "runtime"),
-    *("authoring", "cli", "backend"),
+    *("publish", "authoring", "cli", "backend"),
 )
 #: Where a third-party package may be imported.
 HOMES = {
@@ -26,7 +26,10 @@ HOMES = {
     "blake3": {"protocol"},
     "build": {"wheel"},
     "hatchling": {"wheel"},
-    "packaging": {"wheel"},
+    "packaging": {"wheel", "publish"},
+    "requests": {"publish"},
+    "urllib3": {"publish"},
+    "twine": {"publish"},
     "tomli_w": {"wheel"},
     "tomllib": {"wheel"},
 }
