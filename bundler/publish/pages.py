@@ -56,10 +56,7 @@ def list_files(repository: Repository, project: str, timeout: float) -> Mapping[
             _check_status(response, page)
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != _JSON and kind not in _HTML:
-                message = (
-                    f"{page} is of type {repository.scrub(kind)[:100] or 'unknown'}; {_JSON} or text/html is expected"
-                )
-                raise BundlerError("publish-failed", message)
+                raise BundlerError("publish-failed", f"{page} is neither of type {_JSON} nor text/html")
             data = b"".join(_read(response, page, timeout, MAX_PAGE))
         try:
             return _parse_json(data, url) if kind == _JSON else _parse_html(data, url)
@@ -130,7 +127,7 @@ def _get(
 
 def reason(repository: Repository, text: str) -> str:
     """What an exception of requests says, without what is wrapped around it."""
-    return repository.scrub(text.rpartition(": ")[2].strip(" '\"()"))[:200]
+    return repository.scrub(text).rpartition(": ")[2].strip(" '\"()")[:200]
 
 
 def _is_foreign(url: str, other: str) -> bool:

@@ -12,12 +12,13 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Literal
 
-from ..errors import BundlerError, Diagnostic
+from ..errors import CODES, BundlerError, Diagnostic
 from ..runtime.process import Limits, run_limited
 from .pages import digest_of, list_files, reason, refusal
 from .repository import Repository
@@ -94,16 +95,15 @@ def upload(
     `release-conflict`, `publish-unauthorized`, `publish-failed`, and `publish-unreachable` once patience has ended. What
     was uploaded before an error stays, and is passed over the next time.
     """
-    try:
-        with TemporaryDirectory(prefix="agent-bundler-") as work:
+    with ExitStack() as held:
+        try:
+            work = held.enter_context(TemporaryDirectory(prefix="agent-bundler-"))
             # 1.
             taken = [_take(os.fspath(path), work, number) for number, path in enumerate(files, 1)]
-            return _Upload(taken, repository, progress, patience).run()
-    except OSError as error:  # a full disk, no folder for temporary files
-        named = f" ({error.filename})" if error.filename else ""
-        raise BundlerError(
-            "environment-failed", f"the system answers: {os.strerror(error.errno or 0)}{named}"
-        ) from None
+        except OSError as error:  # a full disk, no folder for temporary files
+            message = f"the files can't be copied for the upload: {os.strerror(error.errno or 0)}"
+            raise BundlerError("environment-failed", message, path=error.filename) from None
+        return _Upload(taken, repository, progress, patience).run()
 
 
 class _Upload:
@@ -205,7 +205,13 @@ class _Upload:
         warning = None
         if doubt is not None:
             state = "unconfirmed"
-            warning = Diagnostic(code="publish-unconfirmed", message=doubt, severity="warning", path=file.name)
+            warning = Diagnostic(
+                code="publish-unconfirmed",
+                message=doubt,
+                severity="warning",
+                path=file.name,
+                hint=CODES["publish-unconfirmed"],
+            )
         self._tell(file, state)
         return Uploaded(name=file.name, sha256=file.sha256, state=state, warning=warning, output=output)
 
@@ -289,14 +295,11 @@ def _call_twine(file: _File, repository: Repository, timeout: float) -> tuple[Bu
         environment=environment,
         limits=Limits(timeout_ms=max(1, int(timeout * 1000)), max_output_bytes=_MAX_OUTPUT),
     )
-    said = _plain(ended.output + b"\n" + ended.errors)
-    kept = repository.scrub(said)
+    said = repository.scrub(_plain(ended.output + b"\n" + ended.errors))
     if ended.exceeded == "timeout":
         message = f"{repository.url} took more than {timeout:g} seconds for {file.name}"
-        return BundlerError("publish-unreachable", message), kept
-    if ended.status == 0:
-        return None, kept
-    return _failure(said, file, repository), kept
+        return BundlerError("publish-unreachable", message), said
+    return None if ended.status == 0 else _failure(said, file, repository), said
 
 
 def _failure(said: str, file: _File, repository: Repository) -> BundlerError:
@@ -305,14 +308,12 @@ def _failure(said: str, file: _File, repository: Repository) -> BundlerError:
     statuses = re.findall(r"^ERROR +HTTPError: ([0-9]{3}) ", said, re.M)
     if statuses:
         answer = said.rpartition("Response from ")[2].partition("\n")[2].partition("\nERROR ")[0]
-        return refusal(
-            int(statuses[-1]), f"{what}: {repository.scrub(_without_markup(repository.scrub(answer)))[:500]}"
-        )
+        return refusal(int(statuses[-1]), f"{what}: {repository.scrub(_without_markup(answer))[:500]}")
     raised = re.findall(r"^(?:ERROR +|[a-z][\w.]*\.)?([A-Z]\w+): (.+)", said, re.M)
-    name, text = raised[-1] if raised else ("", said.strip()[-500:] or "twine says nothing")
+    name, text = raised[-1] if raised else ("", " ".join(said.split())[-500:] or "twine says nothing")
     if name in _PASSING:
         return BundlerError("publish-unreachable", f"{what}: {reason(repository, text)}")
-    return BundlerError("publish-failed", f"{what}: {repository.scrub(text)[:500]}")
+    return BundlerError("publish-failed", f"{what}: {text[:500]}")
 
 
 def _plain(output: bytes) -> str:

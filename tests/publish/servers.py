@@ -13,6 +13,7 @@ from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 USER, PASSWORD = "publisher", "pass<w>ord & some thing"
 TOKEN = "pypi-AgEIcHlwaS5vcmcCJDRlNzM3NTQzLTAwMDAtNDAwMC04MDAw"
@@ -207,3 +208,8 @@ def echo(handler: _Handler, name: str, data: bytes) -> None:
     )
     body = "<p>you sent\x1b[2J " + "</p><p>".join(lines) + f" {b64encode(sent.encode()).decode()}"
     handler.answer(400, body.encode(), "text/html; charset=utf-8", reason=f"no {sent}")
+
+
+def redirect_with_it(handler: _Handler, name: str, data: bytes) -> None:
+    """Lead the client to an address that holds its password, across the end of a line of twine's output."""
+    handler.redirect(f"/{'x' * 400}?{quote(PASSWORD)}&{handler.headers['authorization'].partition(' ')[2]}")
