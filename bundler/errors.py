@@ -197,6 +197,14 @@ CODES: Mapping[str, str | None] = {
     "index-document-invalid": "use lower-case letters, digits, - and _, a dot in the last part: channels/stable.json",
     "index-version-missing": "`agent-bundler index list` names projects and versions",
     "release-conflict": "publish other content as another version: what was published does not change",
+    # uploads
+    "repository-invalid": "give the URL that takes uploads, such as https://upload.pypi.org/legacy/, or a name in .pypirc",
+    "repository-insecure": "use https; where nobody else is on the way, allow http",
+    "publish-file-invalid": "name wheels and sdists, each once, as they were built",
+    "publish-unauthorized": "give TWINE_USERNAME and TWINE_PASSWORD (a token's user is __token__) that may publish there",
+    "publish-failed": "mend what the server says; if it has the file already, publish again once its index shows it",
+    "publish-unreachable": "publish again once the server answers: what is there by then is passed over",
+    "publish-unconfirmed": "publish again in some minutes: what the index shows by then is passed over",
     # commands
     "schema-type-unknown": "`agent-bundler schema list` names the schemas",
     "schema-target-exists": "choose another path for --output: nothing is overwritten",

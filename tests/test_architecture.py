@@ -27,6 +27,9 @@ HOMES = {
     "build": {"wheel"},
     "hatchling": {"wheel"},
     "packaging": {"wheel", "publish"},
+    "requests": {"publish"},
+    "urllib3": {"publish"},
+    "twine": {"publish"},
     "tomli_w": {"wheel"},
     "tomllib": {"wheel"},
 }
