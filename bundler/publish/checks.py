@@ -46,6 +46,7 @@ from .settings import CheckSettings, ProjectCheck, read_check_settings
 
 #: What another process has otherwise when it builds again; its umask is 077, too.
 _ELSEWHERE = {"TZ": "Pacific/Kiritimati", "LANG": "C", "LC_ALL": "C", "PYTHONHASHSEED": "4711"}
+_REQUIRED_HINT = f"write graph tests, or take `required` out of [tool.agent-bundler.checks.{GRAPH_TESTS}]"
 _LIBRARIES = ("build", "hatchling", SCANNER, "pip", "twine")
 
 
@@ -78,9 +79,7 @@ def run_checks(
     root = os.path.abspath(text if os.path.isdir(text) else os.path.dirname(text))
     with DirectoryTree(root) as tree:
         settings = read_check_settings(tree)
-    if _holds(place, root):
-        message = f"the work folder {place} is the source {root}, or holds it"
-        raise BundlerError("build-output-overlaps-source", message, path=place)
+    _check_place(place, root)
     with working_folder(place) as folder, ExitStack() as stack:
         with suppress(FileNotFoundError):  # it may be another source's: from now on there is none until there is ours
             os.unlink(os.path.join(place, NAME))
@@ -123,7 +122,7 @@ class _Run:
         names = [*BUILT_IN, *(check.name for check in settings.checks)]
         self.session = Session(names, Scrubber(os.environ, places), progress)
         # Without colours, and without line ends in the middle of a path.
-        said = {"NO_COLOR": "1", "COLUMNS": "1000"}
+        said = {"NO_COLOR": "1", "COLUMNS": "400"}
         self._environment = {**without_secrets(os.environ), **said, "TMPDIR": str(folder)}
         self._tools = {
             "agent-graph-bundler": __version__,
@@ -148,7 +147,7 @@ class _Run:
         sdist = do("sdist", lambda log: self._write_sdist(replace(content, opened=opened), log))
         self._build_again(opened, wheel)
         do("wheel-verify", lambda log: self._verify_wheel(wheel, log))
-        self._run_tool("wheel-check", _module("twine", "check", "--strict", wheel.path, sdist))
+        self._run_tool("wheel-check", _module("twine", "--no-color", "check", "--strict", wheel.path, sdist))
         self._install(wheel)
         do("secrets", lambda log: self._search(sdist, wheel, log))
         for check in self._settings.checks:
@@ -213,9 +212,11 @@ class _Run:
         try:
             results = run_tests(opened, read_tests(folder))
         except BundlerError as error:
-            if error.code not in ("test-path-missing", "test-cases-empty") or self._settings.graph_tests_required:
+            if error.code not in ("test-path-missing", "test-cases-empty"):
                 raise
             message = f"the Provider has no graph tests in {TESTS}/, so none was run"
+            if self._settings.graph_tests_required:
+                raise BundlerError("graph-tests-missing", message, hint=_REQUIRED_HINT) from None
             self._warnings.append(Diagnostic(code="graph-tests-missing", severity="warning", message=message))
             log.say(message)
             return
@@ -329,7 +330,8 @@ class _Run:
     def _check_files(self, *paths: str) -> None:
         """Raises `release-source-changed` where what was checked is not what was built."""
         if tuple(map(_describe, paths)) != self._files:
-            raise _changed("a command changed the wheel or the sdist, which it was given to look at")
+            message = "a command changed the wheel or the sdist, which it was given to look at"
+            raise BundlerError("release-source-changed", message)
 
 
 def _module(*arguments: str) -> list[str]:
@@ -362,9 +364,18 @@ def _describe(path: str) -> BuiltFile:
         return BuiltFile(name=os.path.basename(path), sha256=digest, size=os.fstat(file.fileno()).st_size)
 
 
-def _holds(folder: str, path: str) -> bool:
-    folder, path = os.path.realpath(folder), os.path.realpath(path)
-    return os.path.commonpath([folder, path]) == folder
+def _check_place(place: str, root: str) -> None:
+    """Raises `build-output-overlaps-source` for a work folder in which a file would change what is released."""
+    place, root = os.path.realpath(place), os.path.realpath(root)
+    common = os.path.commonpath([place, root])
+    why = f"is the source {root}, or holds it" if common == place else None
+    if common == root:
+        folders = os.path.relpath(place, root).split(os.sep)
+        ways = [os.path.join(root, *folders[:count]) for count in range(1, len(folders) + 1)]
+        if folders[0] == TESTS or any(os.path.lexists(os.path.join(each, "SKILL.md")) for each in ways):
+            why = "lies in a folder that is released whole"
+    if why is not None:
+        raise BundlerError("build-output-overlaps-source", f"the work folder {place} {why}", path=place)
 
 
 def _version(name: str) -> str:

@@ -104,7 +104,7 @@ class Evidence:
     @property
     def passed(self) -> bool:
         """Whether every check was run and passed."""
-        return all(check.state == "passed" for check in self.checks)
+        return bool(self.checks) and all(check.state == "passed" for check in self.checks)
 
     def to_json(self) -> dict[str, Json]:
         """`agent-bundler.evidence.v1`, its keys in one order."""
@@ -142,7 +142,7 @@ def read_evidence(data: bytes, path: str = NAME) -> Evidence:
         source=reader.digest("/source", top["source"]),
         provider=provider,
         bundle=reader.digest("/bundle", top["bundle"]),
-        files=tuple(BuiltFile(**each) for _, each in reader.objects("/files", top["files"], _FILE)),
+        files=tuple(reader.file(*each) for each in reader.objects("/files", top["files"], _FILE)),
         tools=reader.texts("/tools", top["tools"]),
         accepted=tuple(
             AcceptedFinding(**each) for _, each in reader.objects("/acceptedSecrets", top["acceptedSecrets"], _ACCEPTED)
@@ -217,6 +217,10 @@ class _Reader:
             raise self.refused(pointer, f"is {describe(value)}; a digest is expected")
         return value
 
+    def file(self, pointer: str, value: dict[str, Any]) -> BuiltFile:
+        self.digest(f"{pointer}/sha256", f"sha256:{value['sha256']}")
+        return BuiltFile(**value)
+
     def check(self, pointer: str, value: dict[str, Any]) -> Check:
         for key, choices in (("kind", get_args(Kind)), ("state", get_args(State))):
             if value[key] not in choices:
@@ -237,6 +241,6 @@ class _Reader:
             state=value["state"],
             command=command,
             exit_code=value["exitCode"],
-            seconds=value["seconds"],
+            seconds=None if value["seconds"] is None else float(value["seconds"]),
             output=output,
         )

@@ -9,8 +9,10 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from ..errors import BundlerError, Diagnostic
 from ..paths import printable
@@ -21,6 +23,9 @@ from ..wheel.metadata import LICENSE_FOLDER
 from ..wheel.sdist import METADATA
 from .evidence import AcceptedFinding
 from .settings import AcceptedSecret
+
+if TYPE_CHECKING:
+    from kingfisher_sdk import Scanner
 
 SCANNER = "kingfisher-secret-scanner"
 #: Bytes that are scanned at a time, and how many of them again with the next: more than a secret has.
@@ -79,14 +84,20 @@ def audit_secrets(
     return Audit(accepted=tuple(found), warnings=(*scan.warnings(), *_unused(accepted, used)))
 
 
+@cache
+def _scanner() -> Scanner:
+    """The scanner, whose rules take a while to load."""
+    from kingfisher_sdk import DetectionPolicy, Scanner
+
+    # No comment in a file accepts a finding: what is accepted stands in the settings, and so in the evidence.
+    return Scanner(policy=DetectionPolicy(inline_ignores=False, markup_context=False))
+
+
 class _Scan:
     """What was found, as path, line, kind and the secret's digest; and what was looked at, by the way it was."""
 
     def __init__(self) -> None:
-        from kingfisher_sdk import DetectionPolicy, Scanner
-
-        # No comment in a file accepts a finding: what is accepted stands in the settings, and so in the evidence.
-        self._scanner = Scanner(policy=DetectionPolicy(inline_ignores=False, markup_context=False))
+        self._scanner = _scanner()
         self.findings: set[tuple[str, int, str, str]] = set()
         self._scanned: set[tuple[str, bytes]] = set()
         self._size = 0
@@ -109,13 +120,20 @@ class _Scan:
                     self._as_bytes[path] = None
             elif number == 1:
                 self._in_parts[path] = None
-            for finding in self._scanner.scan(window):
-                if finding.visible:
-                    digest = sha256(finding.secret.encode("utf-8", "surrogatepass")).hexdigest()
-                    self.findings.add((path, lines + finding.location["line"], finding.rule_id, digest))
+            self._scan(path, lines, window)
+            # The scanner takes what begins as UTF-16 does for that, and nothing else: ASCII is looked for anyway.
+            plain = window.translate(None, b"\0\xfe\xff")
+            if plain != window:
+                self._scan(path, lines, plain)
             lines += window.count(b"\n", 0, len(window) - OVERLAP)
             self._size += len(window) if number == 0 else len(window) - OVERLAP
         self._scanned.add((path, hasher.digest()))
+
+    def _scan(self, path: str, lines: int, data: bytes) -> None:
+        for finding in self._scanner.scan(data):
+            if finding.visible:
+                digest = sha256(finding.secret.encode("utf-8", "surrogatepass")).hexdigest()
+                self.findings.add((path, lines + finding.location["line"], finding.rule_id, digest))
 
     def lines(self) -> Iterator[str]:
         """What was scanned and what was not, for people."""

@@ -22,6 +22,9 @@ TOOL_TIMEOUT = 600.0
 # Of a failed command's output: its last lines, and of each its last characters.
 _TOLD_LINES, _TOLD_CHARACTERS = 8, 300
 
+# What says nothing about the check, and leaves no evidence.
+_NO_FAILURES = ("release-source-changed", "build-output-overlaps-source")
+
 _T = TypeVar("_T")
 
 
@@ -53,7 +56,10 @@ class Session:
         return (*self._made, *(Check(name=name, kind=expectation(name).kind, state="not-run") for name in left))
 
     def do(self, name: str, work: Callable[[Recorder], _T]) -> _T:
-        """A check that this package makes itself. Raises CheckFailed; what the environment refuses passes through."""
+        """A check that this package makes itself. Raises CheckFailed.
+
+        What the environment refuses passes through, and what makes all evidence void.
+        """
         return self._make(name, None, lambda log: (work(log), None))
 
     def run(
@@ -76,7 +82,8 @@ class Session:
 
         def work(log: Recorder) -> tuple[None, int | None]:
             if inside is not None and not _lies_in(cwd, inside):
-                raise _Ended(None, f"has no folder to run in: {cwd} is no folder of the source")
+                what = f"has no folder to run in: {cwd} is no folder in the source"
+                raise _Ended(None, what, "correct `cwd` in [tool.agent-bundler.checks]")
             try:
                 ended = run_followed(
                     arguments, cwd=cwd, environment=environment, timeout=timeout, receive=log.receive, umask=umask
@@ -84,9 +91,7 @@ class Session:
             except (OSError, ValueError) as error:
                 why = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
                 raise _Ended(None, f"can't be started: {why}") from None
-            how = _how(ended, timeout)
-            if how is not None:
-                raise _Ended(ended.status if ended.exceeded is None else None, how)
+            _check_end(ended, timeout)
             then()
             return None, ended.status
 
@@ -111,7 +116,7 @@ class Session:
         except _Ended as ended:
             exit_code, failed = ended.status, ended
         except BundlerError as error:
-            if error.is_environment or error.code == "release-source-changed":
+            if error.is_environment or error.code in _NO_FAILURES:
                 raise
             exit_code, failed = (None if command is None else 0), error
             log.say(*(f"error[{each.code}] {each.message}" for each in error.diagnostics))
@@ -142,22 +147,24 @@ class Session:
 
 
 class _Ended(Exception):  # noqa: N818 - it becomes an error
-    """A command did not end as it should: its exit status, and how it ended."""
+    """A command did not end as it should: its exit status, how it ended, and what helps where that is known."""
 
-    def __init__(self, status: int | None, how: str) -> None:
+    def __init__(self, status: int | None, how: str, hint: str | None = None) -> None:
         super().__init__(how)
-        self.status, self.how = status, how
+        self.status, self.how, self.hint = status, how, hint
 
 
-def _how(ended: Ended, timeout: float) -> str | None:
-    """How a command ended; None where it ended well."""
+def _check_end(ended: Ended, timeout: float) -> None:
+    """Raises _Ended unless a command ended well."""
     if ended.exceeded is not None:
-        return f"did not end within {timeout:g} seconds, and was ended with all that it had started"
+        how = f"did not end within {timeout:g} seconds, and was ended with all that it had started"
+        raise _Ended(None, how, "give it more time (`timeout` in [tool.agent-bundler.checks]), or let it do less")
     if ended.status is None:
-        return "ended, and nobody knows how"
+        raise _Ended(None, "ended, and the host let nobody know how")
     if ended.status < 0:
-        return f"was ended by signal {-ended.status}"
-    return f"ended with exit status {ended.status}" if ended.status else None
+        raise _Ended(ended.status, f"was ended by signal {-ended.status}")
+    if ended.status:
+        raise _Ended(ended.status, f"ended with exit status {ended.status}")
 
 
 def _lies_in(folder: str, root: str) -> bool:
@@ -167,14 +174,12 @@ def _lies_in(folder: str, root: str) -> bool:
 
 def _command_failed(name: str, ended: _Ended, tail: str) -> BundlerError:
     lines = [line.rstrip()[-_TOLD_CHARACTERS:] for line in tail.splitlines() if line.strip()][-_TOLD_LINES:]
+    errors = [line for line in lines if "error" in line.lower()] or lines
+    said = f"; it says: {errors[-1].strip()}" if errors else ""
     about = expectation(name)
-    hint = about.remedy(tail)
-    if hint is None and "did not end within" in ended.how:
-        hint = "give it more time (`timeout` in [tool.agent-bundler.checks]), or let it do less"
-    said = f"; its last words: {lines[-1]}" if lines else ""
     return BundlerError(
         "release-check-failed",
         f"the command of {name} {ended.how}{said}",
-        hint=hint or f"{about.cause}",
+        hint=ended.hint or about.remedy(tail) or about.cause,
         detail={"check": name, "exitStatus": ended.status, "output": lines},
     )
