@@ -73,7 +73,8 @@ def run_checks(
     `work` is a folder, made where it is missing; `evidence.json` stays there, and what failed (`read_pitfalls`). Raises
     `release-check-failed` with the diagnostics of the check that failed; `release-source-changed`, after which there is
     no evidence; `release-settings-invalid`, `parse-failed` and what else reading the settings raises;
-    `build-output-overlaps-source`, `output-write-failed` and `installation-incomplete`.
+    `build-output-overlaps-source`, `output-write-failed` (which an OSError of the block becomes, too) and
+    `installation-incomplete`.
     """
     text, place = os.fspath(source), os.path.abspath(os.fspath(work))
     root = os.path.abspath(text if os.path.isdir(text) else os.path.dirname(text))

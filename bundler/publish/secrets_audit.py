@@ -76,7 +76,7 @@ def audit_secrets(
             say(f"accepted: {printable(path)}:{line} {kind}: {reasons[0].reason}")
             found.append(AcceptedFinding(path=printable(path), line=line, kind=kind, reason=reasons[0].reason))
         else:
-            faults.append(_fault(path, line, kind))
+            faults.append(_found(path, line, kind))
     if faults:
         if len(faults) > _NAMED:
             faults[_NAMED:] = [BundlerError("secret-found", f"{len(faults) - _NAMED:,} more findings")]
@@ -208,7 +208,7 @@ def _matches(accepted: AcceptedSecret, path: str, kind: str, digest: str) -> boo
     return (accepted.path, accepted.kind) == (path, kind) and accepted.sha256 in (None, digest)
 
 
-def _fault(path: str, line: int, kind: str) -> BundlerError:
+def _found(path: str, line: int, kind: str) -> BundlerError:
     shown = printable(path)
     return BundlerError(
         "secret-found",

@@ -104,7 +104,7 @@ class _Reader:
     def checks(self, table: Any) -> list[ProjectCheck]:
         found = []
         if not isinstance(table, dict):
-            self._fault("checks", "is no table")
+            self._refuse("checks", "is no table")
             return []
         for name, value in table.items():
             try:
@@ -113,22 +113,22 @@ class _Reader:
                 else:
                     found.append(_check(name, value))
             except _Refused as error:
-                self._fault(f"checks.{name}", str(error))
+                self._refuse(f"checks.{name}", str(error))
         return found
 
     def accepted(self, values: Any) -> list[AcceptedSecret]:
         found: list[AcceptedSecret] = []
         if not isinstance(values, list):
-            self._fault("accepted-secrets", "is no list of tables")
+            self._refuse("accepted-secrets", "is no list of tables")
             return []
         for number, value in enumerate(values, 1):
             try:
                 found.append(_accepted(value))
             except _Refused as error:
-                self._fault(f"accepted-secrets, number {number},", str(error))
+                self._refuse(f"accepted-secrets, number {number},", str(error))
         return found
 
-    def _fault(self, where: str, what: str) -> None:
+    def _refuse(self, where: str, what: str) -> None:
         message = f"{FILE}: [{TABLE}] {where} {what}"
         self.faults.append(BundlerError("release-settings-invalid", message, path=FILE))
 

@@ -197,6 +197,27 @@ def test_graph_tests_that_are_demanded(source: Path, tmp_path: Path) -> None:
     assert error.diagnostics[0].code == "graph-tests-missing"
 
 
+@pytest.mark.parametrize("left", [None, "notes.txt"])
+def test_a_provider_without_graph_tests_is_told_so(left: str | None, source: Path, tmp_path: Path) -> None:
+    shutil.rmtree(source / "tests")
+    if left is not None:
+        (source / "tests").mkdir()
+        (source / "tests" / left).touch()
+    manifest = source / "provider.yaml"
+    manifest.write_text(manifest.read_text().replace("version: 0.1.0", "version: 0.1.0-5"))
+    _, evidence, (pitfall,) = failed(source, tmp_path / "work")
+    assert pitfall.check == "wheel"
+    said = evidence.checks[NAMES.index("graph-tests")].output
+    assert said is not None
+    assert said.tail == "the Provider has no graph tests in tests/, so none was run\n"
+
+
+def test_graph_tests_that_can_not_be_read(source: Path, tmp_path: Path) -> None:
+    append(source / "tests" / "starts-with-the-check.yaml", "[")
+    error, _, (pitfall,) = failed(source, tmp_path / "work")
+    assert (pitfall.check, error.diagnostics[0].code) == ("graph-tests", "parse-failed")
+
+
 def test_pitfalls_stay_until_their_check_passes(source: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     test = source / "tests" / "starts-with-the-check.yaml"
