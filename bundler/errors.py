@@ -205,6 +205,15 @@ CODES: Mapping[str, str | None] = {
     "publish-failed": "mend what the server says; if it has the file already, publish again once its index shows it",
     "publish-unreachable": "publish again once the server answers: what is there by then is passed over",
     "publish-unconfirmed": "publish again in some minutes: what the index shows by then is passed over",
+    # checks of a release
+    "release-settings-invalid": "correct [tool.agent-bundler.checks] or accepted-secrets in the pyproject.toml beside the Provider",
+    "release-check-failed": "mend what the check names, then run all of them again",
+    "release-source-changed": "run the checks again while nothing changes the source; no evidence was kept",
+    "evidence-invalid": "do not believe it: run the checks again, or fetch it again from where it was published",
+    "graph-tests-missing": "write graph tests, and demand them: required = true in [tool.agent-bundler.checks.graph-tests]",
+    "secret-found": "take it out and revoke it; if it is none, name path, kind and reason in [[tool.agent-bundler.accepted-secrets]]",
+    "secret-acceptance-unused": "take it out of [[tool.agent-bundler.accepted-secrets]], or correct its path and kind",
+    "secrets-not-scanned": "look into it yourself, or carry its content unpacked",
     # commands
     "schema-type-unknown": "`agent-bundler schema list` names the schemas",
     "schema-target-exists": "choose another path for --output: nothing is overwritten",

@@ -26,12 +26,13 @@ HOMES = {
     "blake3": {"protocol"},
     "build": {"wheel"},
     "hatchling": {"wheel"},
+    "kingfisher_sdk": {"publish"},
     "packaging": {"wheel", "publish"},
     "requests": {"publish"},
     "urllib3": {"publish"},
     "twine": {"publish"},
     "tomli_w": {"wheel"},
-    "tomllib": {"wheel"},
+    "tomllib": {"trust", "wheel"},
 }
 MAX_LINES = 450
 

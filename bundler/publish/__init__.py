@@ -1,1 +1,1 @@
-"""Publishing: where releases go."""
+"""From a source to a release, and where releases go."""
