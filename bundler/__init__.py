@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from .provider.closure import Closure as Closure
     from .provider.closure import find_closure as find_closure
     from .provider.load import load_provider as load_provider
+    from .publish.checks import Checked as Checked
+    from .publish.checks import run_checks as run_checks
+    from .publish.evidence import Evidence as Evidence
+    from .publish.evidence import read_evidence as read_evidence
+    from .publish.index import FolderIndex as FolderIndex
+    from .publish.pitfalls import Pitfall as Pitfall
+    from .publish.pitfalls import read_pitfalls as read_pitfalls
     from .runtime.evaluate import Evaluation as Evaluation
     from .runtime.host_actions import HostActionResult as HostActionResult
     from .runtime.host_actions import host_action_input_digest as host_action_input_digest
@@ -71,11 +78,14 @@ _HOMES = {
     "BuiltWheel": "wheel.build",
     "BundleManifest": "bundle.manifest",
     "BundlerError": "errors",
+    "Checked": "publish.checks",
     "Closure": "provider.closure",
     "Destination": "bundle.write",
     "Diagnostic": "errors",
     "DirectoryTree": "tree",
     "Evaluation": "runtime.evaluate",
+    "Evidence": "publish.evidence",
+    "FolderIndex": "publish.index",
     "HostActionResult": "runtime.host_actions",
     "InstalledProvider": "wheel.installed",
     "Limits": "runtime.process",
@@ -83,6 +93,7 @@ _HOMES = {
     "MemoryTree": "tree",
     "Opened": "bundle.open",
     "OpenedProvider": "runtime.provider",
+    "Pitfall": "publish.pitfalls",
     "Plan": "bundle.plan",
     "Provider": "protocol.model",
     "ReadReceipt": "runtime.receipts",
@@ -110,8 +121,11 @@ _HOMES = {
     "open_provider": "runtime.open",
     "open_wheel": "wheel.check",
     "parse_public_key": "trust.keys",
+    "read_evidence": "publish.evidence",
+    "read_pitfalls": "publish.pitfalls",
     "read_policy": "trust.policy",
     "receipt_of": "runtime.receipts",
+    "run_checks": "publish.checks",
     "sign_wheel": "trust.sign",
     "validate_host_action_result": "runtime.host_actions",
     "verify_bundle": "bundle.verify",

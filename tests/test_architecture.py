@@ -16,7 +16,7 @@ PACKAGE = Path(bundler.__file__).parent
 #: Each may import what stands before it, and itself.
 ORDER = (
     *("errors", "data", "paths", "tree", "protocol", "provider", "bundle", "wheel", "trust", "runtime"),
-    *("authoring", "cli", "backend"),
+    *("publish", "authoring", "cli", "backend"),
 )
 #: Where a third-party package may be imported.
 HOMES = {
@@ -26,11 +26,15 @@ HOMES = {
     "blake3": {"protocol"},
     "build": {"wheel"},
     "hatchling": {"wheel"},
-    "packaging": {"wheel"},
+    "kingfisher_sdk": {"publish"},
+    "packaging": {"wheel", "publish"},
+    "requests": {"publish"},
+    "urllib3": {"publish"},
+    "twine": {"publish"},
     "tomli_w": {"wheel"},
-    "tomllib": {"wheel", "trust"},
     "cryptography": {"trust"},
     "securesystemslib": {"trust"},
+    "tomllib": {"trust", "wheel"},
 }
 MAX_LINES = 450
 

@@ -29,6 +29,7 @@ _COMMANDS = {
     "sign": ("sign", "Sign a wheel or a bundle."),
     "verify": ("verify", "Verify bundles, wheels and installed Providers."),
     "list": ("list", "List the Providers that are installed."),
+    "index": ("index", "Make, verify and mend a folder index."),
     "evaluate": ("evaluate", "Tell which steps of a Graph are legal now."),
     "route": ("route", "Show one Route: plan, Gate, Resources."),
     "run": ("run", "Keep a Run: a host's memory of Outcomes and Facts."),

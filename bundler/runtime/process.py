@@ -14,7 +14,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import IO, Any, Literal
@@ -71,50 +71,85 @@ def run_limited(
 
     Raises OSError or ValueError where the system can't start it, and passes on what interrupts the caller.
     """
-    process = subprocess.Popen(  # noqa: S603 - what the Provider declares, no shell of ours
+    output: list[bytes] = []
+    errors: list[bytes] = []
+    process = _start(arguments, cwd, environment, subprocess.PIPE)
+    streams = (
+        _Stream("output", process.stdout, limits.max_output_bytes, output.append),
+        _Stream("error", process.stderr, limits.max_error_bytes, errors.append),
+    )
+    exceeded, status = _follow(process, streams, limits.timeout_ms / 1000)
+    return Ended(exceeded=exceeded, status=status, output=b"".join(output), errors=b"".join(errors))
+
+
+def run_followed(
+    arguments: Sequence[str | bytes],
+    *,
+    cwd: str,
+    environment: Mapping[str, str],
+    timeout: float,
+    receive: Callable[[bytes], object],
+    umask: int = -1,
+) -> Ended:
+    """The same for `timeout` seconds, where what it writes to both streams is handed to `receive` as it comes, in one."""
+    process = _start(arguments, cwd, environment, subprocess.STDOUT, umask)
+    exceeded, status = _follow(process, (_Stream("output", process.stdout, _MAX_LIMIT, receive),), timeout)
+    return Ended(exceeded=exceeded, status=status, output=b"", errors=b"")
+
+
+def _start(
+    arguments: Sequence[str | bytes],
+    cwd: str,
+    environment: Mapping[str, str | bytes] | Mapping[str, str],
+    errors: int,
+    umask: int = -1,
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - what the Provider or the project declares, no shell of ours
         list(arguments),
         cwd=cwd,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=errors,
         start_new_session=True,
+        umask=umask,
     )
-    run = _Run(process, limits)
+
+
+def _follow(
+    process: subprocess.Popen[bytes], streams: Sequence[_Stream], seconds: float
+) -> tuple[Exceeded | None, int | None]:
+    run = _Run(process, streams, seconds)
     try:
         exceeded = run.follow()
     finally:
         run.end()
-    return Ended(
-        exceeded=exceeded, status=run.status, output=b"".join(run.output.parts), errors=b"".join(run.errors.parts)
-    )
+    return exceeded, run.status
 
 
 class _Stream:
-    """What a process writes to one of its two streams."""
+    """What a process writes to one of its streams, and who receives it."""
 
-    __slots__ = ("limit", "name", "parts", "pipe", "size")
+    __slots__ = ("limit", "name", "pipe", "receive", "size")
 
-    def __init__(self, name: Exceeded, pipe: IO[bytes] | None, limit: int) -> None:
+    def __init__(self, name: Exceeded, pipe: IO[bytes] | None, limit: int, receive: Callable[[bytes], object]) -> None:
         if pipe is None:
             raise AssertionError("the process was started with pipes")
-        self.name, self.pipe, self.limit = name, pipe, limit
-        self.parts: list[bytes] = []
+        self.name, self.pipe, self.limit, self.receive = name, pipe, limit, receive
         self.size = 0
 
 
 class _Run:
     """A process that was started: followed to its end or a limit, then ended with its group."""
 
-    def __init__(self, process: subprocess.Popen[bytes], limits: Limits) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], streams: Sequence[_Stream], seconds: float) -> None:
         self._process = process
-        self._deadline = time.monotonic() + limits.timeout_ms / 1000
+        self._deadline = time.monotonic() + seconds
         self._ended = False
         self.status: int | None = None
-        self.output = _Stream("output", process.stdout, limits.max_output_bytes)
-        self.errors = _Stream("error", process.stderr, limits.max_error_bytes)
+        self._streams = streams
         self._open = selectors.DefaultSelector()
-        for stream in (self.output, self.errors):
+        for stream in streams:
             self._open.register(stream.pipe, selectors.EVENT_READ, stream)
 
     def follow(self) -> Exceeded | None:
@@ -135,7 +170,7 @@ class _Run:
             if is_over and not found:
                 return None
             for stream, data in found:
-                stream.parts.append(data)
+                stream.receive(data)
                 stream.size += len(data)
                 if stream.size > stream.limit:
                     return stream.name
@@ -159,7 +194,7 @@ class _Run:
                 os.close(descriptor)
             self._process.wait()
             self._open.close()
-            for stream in (self.output, self.errors):
+            for stream in self._streams:
                 stream.pipe.close()
 
     def _read(self, seconds: float) -> Iterator[tuple[_Stream, bytes]]:

@@ -34,7 +34,8 @@ def provenance_of(
     checks: Sequence[Json] = (),
 ) -> bytes:
     """The statement, in canonical JSON. `subjects` are SHA-256 in hexadecimal by file name, `provider` id and version."""
-    source: dict[str, Json] = {"name": "source", "digest": {"sha256": state.fingerprint.removeprefix("sha256:")}}
+    algorithm, _, digest = state.fingerprint.partition(":")
+    source: dict[str, Json] = {"name": "source", "digest": {algorithm: digest}}
     if state.commit is not None:
         source["annotations"] = {"gitCommit": state.commit, "dirty": state.dirty}
     return canonical(

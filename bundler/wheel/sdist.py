@@ -22,7 +22,7 @@ from ..errors import BundlerError
 from ..paths import code_unit_key, junk
 from ..tree import CHUNK, Reader
 from .build import Content, check_place, epoch, metadata_folder, source_changed
-from .settings import BACKEND, FILE, TABLE, check_backend, read_document, read_settings
+from .settings import BACKEND, FILE, TABLE, Settings, check_backend, read_document, read_settings
 from .working import working_folder
 
 TESTS = "tests"
@@ -62,8 +62,12 @@ def make_sdist(content: Content, output: str | os.PathLike[str]) -> str:
 
 def sdist_files(content: Content) -> list[str]:
     """The paths of the source that are in it, sorted."""
-    opened = content.opened
-    files = {*opened.closure.paths, *content.settings.files, *_tests(opened)}
+    return source_files(content.opened, content.settings)
+
+
+def source_files(opened: Opened, settings: Settings) -> list[str]:
+    """The same of a source that was opened: everything that a wheel and an sdist are made from."""
+    files = {*opened.closure.paths, *settings.files, *_tests(opened)}
     return sorted(files, key=code_unit_key)
 
 

@@ -280,7 +280,7 @@ class _Refused(ValueError):  # noqa: N818 - it becomes an error
 
 
 #: Tables of [tool.agent-bundler] that belong to other commands.
-_OTHER_TABLES = ("checks",)
+_OTHER_TABLES = ("checks", "accepted-secrets")
 
 
 def _with_licenses(tree: Tree, settings: Settings) -> Settings:

@@ -6,9 +6,11 @@ import os
 import subprocess
 from dataclasses import dataclass
 
-from ..bundle.digests import digest_files, fingerprint
+from ..bundle.fingerprint import fingerprint_tree
 from ..bundle.open import Opened
-from ..paths import code_unit_key
+from ..tree import Entry
+from .build import source_changed
+from .sdist import source_files
 from .settings import Settings
 
 _GIT_TIMEOUT = 60
@@ -16,7 +18,7 @@ _GIT_TIMEOUT = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
-    """`fingerprint` is the digest of the list of files that go into a wheel; `commit` is None outside of git.
+    """`fingerprint` is one digest of all that wheel and sdist are made from; `commit` is None outside of git.
 
     `dirty` tells whether anything in the source's folder is not as that commit has it.
     """
@@ -27,14 +29,24 @@ class SourceState:
 
 
 def source_state(opened: Opened, settings: Settings) -> SourceState:
-    """The state of an opened source. Raises what reading it raises."""
-    paths = sorted({*opened.files, opened.provider.manifest_path, *settings.files}, key=code_unit_key)
-    digest = f"sha256:{fingerprint(digest_files(opened.tree, paths, 'sha256'), 'sha256')}"
+    """The state of an opened source. Raises `wheel-source-changed`, and what reading it raises."""
+    digest = fingerprint_of(opened, settings)
+    if digest is None:
+        raise source_changed("a file of the source changed while it was read")
     commit = _git(opened.root, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return SourceState(fingerprint=digest)
     changes = _git(opened.root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
     return SourceState(fingerprint=digest, commit=commit.strip(), dirty=changes is None or bool(changes.strip()))
+
+
+def fingerprint_of(opened: Opened, settings: Settings) -> str | None:
+    """Paths, content and executable bits of all that wheel and sdist are made from, as one digest (`blake3:…`).
+
+    None where a file changes while it is read. Raises what reading raises.
+    """
+    entries = [Entry(path, "file") for path in source_files(opened, settings)]
+    return fingerprint_tree(opened.tree, entries, {}, set(), room=0)
 
 
 def _git(folder: str, *arguments: str) -> str | None:

@@ -1,0 +1,1 @@
+"""From a source to a release, and where releases go."""
