@@ -29,6 +29,7 @@ HOMES = {
     "packaging": {"wheel", "publish"},
     "tomli_w": {"wheel"},
     "tomllib": {"wheel"},
+    "requests": {"publish"},
 }
 MAX_LINES = 450
 
