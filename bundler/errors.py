@@ -214,6 +214,14 @@ CODES: Mapping[str, str | None] = {
     "secret-found": "take it out and revoke it; if it is none, name path, kind and reason in [[tool.agent-bundler.accepted-secrets]]",
     "secret-acceptance-unused": "take it out of [[tool.agent-bundler.accepted-secrets]], or correct its path and kind",
     "secrets-not-scanned": "look into it yourself, or carry its content unpacked",
+    # channels and revocations
+    "index-rolled-back": "do not use it: get the latest one from where it is published; if that is it, ask who publishes it",
+    "index-expired": "get the latest one from where it is published, or check this machine's clock",
+    "index-unreachable": "check the address and the network, then try again",
+    "channel-missing": "`agent-bundler channels --index INDEX` lists the channels of an index",
+    "channel-moved": "look at what it points to now; if it is to be moved all the same, give that as --expect",
+    "release-unknown": "check the spelling: hosts refuse exactly this id and version",
+    "release-missing": "publish the release first; `agent-bundler index list INDEX` lists what is in an index",
     # commands
     "schema-type-unknown": "`agent-bundler schema list` names the schemas",
     "schema-target-exists": "choose another path for --output: nothing is overwritten",

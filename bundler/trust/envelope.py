@@ -37,31 +37,33 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A payload and its signatures; `name` is what messages call the file."""
+    """A payload of a type and its signatures; `name` is what messages call the file."""
 
     name: str
     payload: bytes
     signatures: tuple[Signature, ...]
+    payload_type: str = PAYLOAD_TYPE
 
     @property
     def signed(self) -> bytes:
         """The bytes that signatures are over."""
-        return signed_bytes(self.payload)
+        return signed_bytes(self.payload, self.payload_type)
 
     def to_bytes(self) -> bytes:
         """One line of JSON."""
         signatures = [{"keyid": each.key_id, "sig": b64encode(each.value).decode()} for each in self.signatures]
-        document = {"payload": b64encode(self.payload).decode(), "payloadType": PAYLOAD_TYPE, "signatures": signatures}
+        payload = b64encode(self.payload).decode()
+        document = {"payload": payload, "payloadType": self.payload_type, "signatures": signatures}
         return (json.dumps(document, separators=(",", ":")) + "\n").encode()
 
 
-def signed_bytes(payload: bytes) -> bytes:
-    """The pre-authentication encoding of a statement: `DSSEv1`, length and text of the type, length and payload."""
-    return b"DSSEv1 %d %b %d %b" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
+def signed_bytes(payload: bytes, payload_type: str = PAYLOAD_TYPE) -> bytes:
+    """The pre-authentication encoding of a payload: `DSSEv1`, length and text of the type, length and payload."""
+    return b"DSSEv1 %d %b %d %b" % (len(payload_type), payload_type.encode(), len(payload), payload)
 
 
-def read_envelope(data: bytes, name: str) -> Envelope:
-    """The envelope in a file's bytes. Raises `signature-invalid`."""
+def read_envelope(data: bytes, name: str, payload_type: str = PAYLOAD_TYPE) -> Envelope:
+    """The envelope in a file's bytes, whose payload is to be of this type. Raises `signature-invalid`."""
     if len(data) > MAX_ENVELOPE:
         raise invalid(name, f"has {len(data):,} bytes; {MAX_ENVELOPE:,} is the most")
     try:
@@ -69,9 +71,9 @@ def read_envelope(data: bytes, name: str) -> Envelope:
     except BundlerError as error:
         raise invalid(name, f"is no envelope: {error.message}") from None
     table = _table(value, {"payload", "payloadType", "signatures"}, name)
-    if table["payloadType"] != PAYLOAD_TYPE:
+    if table["payloadType"] != payload_type:
         raise invalid(
-            name, f"has a payload of the type {printable(str(table['payloadType']))}; {PAYLOAD_TYPE} is expected"
+            name, f"has a payload of the type {printable(str(table['payloadType']))}; {payload_type} is expected"
         )
     listed = table["signatures"]
     if not isinstance(listed, list) or not 1 <= len(listed) <= MAX_SIGNATURES:
@@ -80,6 +82,7 @@ def read_envelope(data: bytes, name: str) -> Envelope:
         name=name,
         payload=_bytes(table["payload"], name),
         signatures=tuple(_signature(each, name) for each in listed),
+        payload_type=payload_type,
     )
 
 

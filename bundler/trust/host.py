@@ -33,7 +33,13 @@ class Host:
     authoring: bool = False
 
     def binding(self, envelope: bytes | None) -> str:
-        """What a verdict follows from beside the content, as one text; empty where there is nothing."""
+        """What a verdict follows from beside the content, as one text; empty where there is nothing.
+
+        Raises `index-rolled-back` where the policy's revocation list is not the latest one that was seen: a record of
+        the time before would otherwise bring it back.
+        """
+        if self.policy is not None:
+            self.policy.check_sequence()
         given = [*self.attestations.values(), *([] if envelope is None else [envelope])]
         policy = [] if self.policy is None else [f"policy {self.policy.digest}"]
         return "\n".join([*policy, *(f"attestation sha256:{sha256(each).hexdigest()}" for each in given)])

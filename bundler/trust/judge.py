@@ -1,8 +1,9 @@
 """Contents, envelopes, policy → `Trust`: is this release one that the host believes in?
 
 1. every envelope that came with the release, or that the policy holds for it, says exactly what was verified;
-2. the release is not refused; 3. each signature: its key is known, may sign this Provider, is not refused, verifies over
-the payload, and the host's clock lies in the key's time; 4. as many different keys as the policy asks for are left.
+2. the release is neither refused nor revoked, and the list that tells counts; 3. each signature: its key is known, may
+sign this Provider, is not refused, verifies over the payload, and the host's clock lies in the key's time; 4. as many
+different keys as the policy asks for are left.
 
 A signature that is wrong is refused in any case; one that does not count is passed over where enough others do. No
 time in a statement is believed, and a key's id in an envelope is only where to look.
@@ -10,17 +11,23 @@ time in a statement is believed, and a key's id in an envelope is only where to 
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import BundlerError
 from ..paths import printable
 from ..wheel.contents import Contents
+from .documents import Document, Revocations, show_time
 from .envelope import Envelope, Signature, read_envelope
 from .policy import Rule, TrustedKey, TrustPolicy
 from .statement import check_statement, is_about, read_statement
 from .verdict import Signer, Trust
+
+if TYPE_CHECKING:
+    from .sequences import Sequences
 
 #: What decides where several signatures do not count, each for its own reason.
 _WORST_FIRST = ("signature-revoked", "signature-expired", "signature-untrusted")
@@ -31,8 +38,8 @@ def judge(
 ) -> Trust:
     """The verdict; `now` is the time in seconds since 1970 if it is not that of the clock.
 
-    Raises `signature-invalid`, `signature-revoked`, `signature-expired`, `signature-untrusted`, `signature-missing`, and
-    `signature-verifier-failed`.
+    Raises `signature-invalid`, `signature-revoked`, `signature-expired`, `signature-untrusted`, `signature-missing`,
+    `signature-verifier-failed`, and for a list of revocations `index-expired` and `index-rolled-back`.
     """
     # 1. what the envelopes say
     for envelope in envelopes:
@@ -43,14 +50,14 @@ def judge(
         return Trust(state="consistent", reason=why, claimed=claimed)
     everything = [*envelopes, *_detached(policy, contents)]
     # 2. the release
-    check_release(policy, contents.provider_id, contents.provider_version, contents.digest)
-    # 3. each signature
     now = time.time() if now is None else now
+    since, until = check_release(policy, contents.provider_id, contents.provider_version, contents.digest, now)
+    # 3. each signature
     counted: dict[str, TrustedKey] = {}
     passed_over: list[BundlerError] = []
     for envelope in everything:
         for signature in envelope.signatures:
-            why_not = _why_not(signature, envelope, policy, contents.provider_id, now)
+            why_not = _why_not(signature, envelope, policy, {contents.provider_id}, now)
             if why_not is None:
                 counted[signature.key_id] = policy.keys_by_id[signature.key_id]
             else:
@@ -62,10 +69,11 @@ def judge(
             state="trusted",
             signers=tuple(sorted((_signer(each) for each in counted.values()), key=lambda each: each.name)),
             claimed=claimed,
-            since=max(each.not_before for each in counted.values()),
-            until=min(each.not_after for each in counted.values()),
+            since=max(since, *(each.not_before for each in counted.values())),
+            until=min(until, *(each.not_after for each in counted.values())),
         )
-    return _without(f"{contents.provider_id} {contents.provider_version}", rule, counted, passed_over)
+    trust = _without(f"{contents.provider_id} {contents.provider_version}", rule, counted, passed_over)
+    return replace(trust, since=since, until=until)
 
 
 def judge_provenance(
@@ -91,20 +99,75 @@ def judge_source(provider_id: str, version: str, policy: TrustPolicy) -> None:
     _without(f"the source of {provider_id} {version}", policy.rule_for(provider_id), {}, [])
 
 
+def check_document(
+    envelope: Envelope, document: Document, policy: TrustPolicy, now: float | None = None
+) -> tuple[TrustedKey, ...]:
+    """The keys whose signatures count for a document, at least one; whether it is the latest one is not looked at.
+
+    A key counts for the purposes and Providers that the policy gives it: of a list of revocations, for all in it.
+    Raises `signature-invalid`, `signature-revoked`, `signature-expired`, `signature-untrusted` and
+    `signature-verifier-failed`.
+    """
+    now = time.time() if now is None else now
+    counted, passed_over = [], []
+    for signature in envelope.signatures:
+        why_not = _why_not(signature, envelope, policy, document.provider_ids, now, purpose=document.PURPOSE)
+        if why_not is None:
+            counted.append(policy.keys_by_id[signature.key_id])
+        else:
+            passed_over.append(why_not)
+    if not counted:
+        raise _worst(passed_over)
+    return tuple(counted)
+
+
+def check_latest(document: Document, name: str, sequences: Sequences | None, now: float | None = None) -> None:
+    """Note a document whose signatures count as seen, and raise `index-rolled-back` or `index-expired` for an old one."""
+    if sequences is not None:
+        sequences.keep(document)
+    now = time.time() if now is None else now
+    if not now < document.expires:
+        message = f"{name}: {document.subject} expired on {show_time(document.expires)}; it is {show_time(now)} here"
+        raise BundlerError("index-expired", message, path=name)
+
+
 def check_signer(envelope: Envelope, contents: Contents, policy: TrustPolicy, now: float | None = None) -> None:
     """Raises what would keep the envelope's signatures from counting, whether or not they are enough."""
-    check_release(policy, contents.provider_id, contents.provider_version, contents.digest)
+    now = time.time() if now is None else now
+    check_release(policy, contents.provider_id, contents.provider_version, contents.digest, now)
     for signature in envelope.signatures:
-        why_not = _why_not(signature, envelope, policy, contents.provider_id, time.time() if now is None else now)
+        why_not = _why_not(signature, envelope, policy, {contents.provider_id}, now)
         if why_not is not None:
             raise why_not
 
 
-def check_release(policy: TrustPolicy, provider_id: str, version: str, digest: str | None) -> None:
-    """Raises `signature-revoked` for a release that the policy refuses."""
+def check_release(
+    policy: TrustPolicy, provider_id: str, version: str, digest: str | None, now: float | None = None
+) -> tuple[float, float]:
+    """From and until when it is known that nobody refuses a release.
+
+    Raises `signature-revoked` for one that the policy refuses or its list of revocations has, and what keeps that
+    list from being believed.
+    """
     for name in (f"{provider_id}@{version}", digest):
         if name in policy.refused_releases:
             raise BundlerError("signature-revoked", f"the trust policy refuses the release {name}")
+    if policy.revocations is None or policy.revoked is None:
+        return -math.inf, math.inf
+    keys = check_document(policy.revocations, policy.revoked, policy, now)
+    check_latest(policy.revoked, policy.revocations.name, policy.sequences, now)
+    check_not_revoked(policy.revoked, policy.revocations.name, provider_id, version, digest)
+    until = min(policy.revoked.expires, *(each.not_after for each in keys))
+    return max(each.not_before for each in keys), until
+
+
+def check_not_revoked(
+    listed: Revocations, name: str, provider_id: str, version: str, digest: str | None = None
+) -> None:
+    """Raises `signature-revoked` for a release that the list, from a file of this name, has."""
+    found = listed.find(provider_id, version, digest)
+    if found is not None:
+        raise BundlerError("signature-revoked", f"{name}: {found.release} is revoked: {found.reason}", path=name)
 
 
 def _without(what: str, rule: Rule, counted: dict[str, TrustedKey], passed_over: list[BundlerError]) -> Trust:
@@ -115,11 +178,21 @@ def _without(what: str, rule: Rule, counted: dict[str, TrustedKey], passed_over:
     if not passed_over:
         had = f"has {len(counted)}" if counted else "has none"
         raise BundlerError("signature-missing", f"{what} {had}; the trust policy asks for {needed}")
-    raise BundlerError.of(sorted(passed_over, key=lambda error: _WORST_FIRST.index(error.code)))
+    raise _worst(passed_over)
+
+
+def _worst(passed_over: list[BundlerError]) -> BundlerError:
+    return BundlerError.of(sorted(passed_over, key=lambda error: _WORST_FIRST.index(error.code)))
 
 
 def _why_not(
-    signature: Signature, envelope: Envelope, policy: TrustPolicy, provider_id: str, now: float
+    signature: Signature,
+    envelope: Envelope,
+    policy: TrustPolicy,
+    provider_ids: Collection[str],
+    now: float,
+    *,
+    purpose: str = "release",
 ) -> BundlerError | None:
     """Why a signature does not count; None where it does. Raises `signature-invalid` for a wrong one."""
     shown = printable(signature.key_id)
@@ -128,16 +201,19 @@ def _why_not(
     key = policy.keys_by_id.get(signature.key_id)
     if key is None:
         return BundlerError("signature-untrusted", f"{envelope.name}: the trust policy does not have the key {shown}")
-    if not key.covers(provider_id):
+    foreign = sorted(each for each in provider_ids if not key.covers(each))
+    if purpose not in key.purposes or foreign:
+        what, only = (foreign[0], key.providers) if foreign else (f"for the purpose {purpose}", key.purposes)
         return BundlerError(
             "signature-untrusted",
-            f"{envelope.name}: the key `{key.name}` may not sign {provider_id}, only {', '.join(key.providers)}",
+            f"{envelope.name}: the key `{key.name}` may not sign {what}, only {', '.join(only)}",
         )
     _verify(signature, envelope, key)
     if not key.not_before <= now < key.not_after:
         limit, what = (key.not_before, "is not valid before") if now < key.not_before else (key.not_after, "expired on")
         return BundlerError(
-            "signature-expired", f"{envelope.name}: the key `{key.name}` {what} {_date(limit)}; it is {_date(now)} here"
+            "signature-expired",
+            f"{envelope.name}: the key `{key.name}` {what} {show_time(limit)}; it is {show_time(now)} here",
         )
     return None
 
@@ -179,7 +255,3 @@ def _detached(policy: TrustPolicy, contents: Contents) -> list[Envelope]:
 
 def _signer(key: TrustedKey) -> Signer:
     return Signer(name=key.name, key_id=key.key.key_id)
-
-
-def _date(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,13 +15,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BundlerError, Suggestions
 from ..protocol.canonical import canonical
 from ..wheel.naming import MAX_ENVELOPE
+from .documents import PURPOSES, Revocations, read_document_envelope, read_revocations
+from .envelope import Envelope
 from .files import read_small, read_text
 from .keys import MAX_KEY, PublicKey, parse_public_key
+
+if TYPE_CHECKING:
+    from .sequences import Sequences
 
 SCHEMA = "agent-bundler.trust.v1"
 #: What the names of detached attestations end in.
@@ -32,6 +37,7 @@ MAX_ATTESTATIONS = 10_000
 MAX_THRESHOLD = 64
 # As ids are written, with stars.
 _GLOB = re.compile(r"[a-z0-9._/*-]{1,200}\Z")
+_PURPOSE = re.compile(rf"(?:{'|'.join(PURPOSES)})\Z")
 _KEY_ID = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _RELEASE = re.compile(r"sha256:[0-9a-f]{64}\Z|[a-z0-9][a-z0-9._/-]{0,159}@[0-9A-Za-z.-]{1,256}\Z")
 
@@ -40,12 +46,14 @@ _RELEASE = re.compile(r"sha256:[0-9a-f]{64}\Z|[a-z0-9][a-z0-9._/-]{0,159}@[0-9A-
 class TrustedKey:
     """A key that may sign the Providers whose ids match one of `providers`, from `not_before` until `not_after`.
 
-    In a glob `*` is any text without `/`, `**` any text. Times are seconds since 1970, by the host's clock.
+    It counts for its `purposes` only: releases, channels, lists of revocations. In a glob `*` is any text without `/`,
+    `**` any text. Times are seconds since 1970, by the host's clock.
     """
 
     name: str
     key: PublicKey
     providers: tuple[str, ...]
+    purposes: tuple[str, ...] = ("release",)
     not_before: float = -math.inf
     not_after: float = math.inf
 
@@ -67,8 +75,9 @@ class TrustPolicy:
     """Whom a host believes. Of `rules` the first one that matches holds, or else `default`.
 
     `refused_keys` are key ids, `refused_releases` bundle digests and texts such as `acme/release@1.0.0`;
-    `attestations` are the bytes of detached envelopes by file name. Raises `signature-verifier-failed` for what
-    contradicts itself.
+    `attestations` are the bytes of detached envelopes by file name. `revocations` is the signed list of what is revoked,
+    as it was when the policy was made; where it does not count, or is not the latest one that `sequences` knows of,
+    nothing is trusted. Raises `signature-verifier-failed` for what contradicts itself.
     """
 
     keys: tuple[TrustedKey, ...]
@@ -77,6 +86,8 @@ class TrustPolicy:
     refused_keys: frozenset[str] = frozenset()
     refused_releases: frozenset[str] = frozenset()
     attestations: Mapping[str, bytes] = field(default_factory=dict)
+    revocations: Envelope | None = None
+    sequences: Sequences | None = None
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {}
@@ -103,15 +114,26 @@ class TrustPolicy:
             "keys": [
                 [
                     *(each.name, each.key.key_id, each.key.scheme, list(each.providers)),
-                    *(repr(each.not_before), repr(each.not_after)),
+                    *(repr(each.not_before), repr(each.not_after), list(each.purposes)),
                 ]
                 for each in self.keys
             ],
             "rules": [[list(each.ids), each.required, each.threshold] for each in (self.default, *self.rules)],
             "refused": [sorted(self.refused_keys), sorted(self.refused_releases)],
             "attestations": [[name, sha256(data).hexdigest()] for name, data in sorted(self.attestations.items())],
+            "revocations": None if self.revocations is None else sha256(self.revocations.to_bytes()).hexdigest(),
         }
         return f"sha256:{sha256(canonical(value).encode()).hexdigest()}"
+
+    @cached_property
+    def revoked(self) -> Revocations | None:
+        """What the list of revocations says, unverified; None without one. Raises `signature-invalid`."""
+        return None if self.revocations is None else read_revocations(self.revocations)
+
+    def check_sequence(self) -> None:
+        """Raises `index-rolled-back` where a later list was seen, and `signature-verifier-failed` where none can tell."""
+        if self.revoked is not None and self.sequences is not None:
+            self.sequences.is_new(self.revoked)
 
     def rule_for(self, provider_id: str) -> Rule:
         return next((rule for rule in self.rules if matches(rule.ids, provider_id)), self.default)
@@ -156,12 +178,16 @@ def _read(name: str) -> TrustPolicy:
     except (ValueError, RecursionError) as error:
         raise _unusable(f"the trust policy {name} is not valid TOML: {error}", name) from None
     table = _Table(document, name, os.path.dirname(os.path.abspath(name)))
-    table.only("schema", "signatures", "threshold", "attestations", "keys", "providers", "refused")
+    table.only(
+        *("schema", "signatures", "threshold", "attestations", "keys", "providers", "refused"),
+        *("revocations", "revocations-state"),
+    )
     if document.get("schema") != SCHEMA:
         raise table.wrong("schema", f'"{SCHEMA}"')
     refused = table.table("refused")
     refused.only("keys", "releases")
     folder = table.text("attestations")
+    revocations, sequences = _revocations(table)
     return TrustPolicy(
         keys=tuple(_key(each) for each in table.tables("keys")),
         default=_rule(table, ("**",)),
@@ -169,11 +195,28 @@ def _read(name: str) -> TrustPolicy:
         refused_keys=frozenset(refused.texts("keys", _KEY_ID, "a key's id such as sha256:…")),
         refused_releases=frozenset(refused.texts("releases", _RELEASE, "ID@VERSION or a bundle's digest")),
         attestations={} if folder is None else _attestations(os.path.join(table.folder, folder)),
+        revocations=revocations,
+        sequences=sequences,
+    )
+
+
+def _revocations(table: _Table) -> tuple[Envelope | None, Sequences | None]:
+    file, folder = table.text("revocations"), table.text("revocations-state")
+    if file is None and folder is None:
+        return None, None
+    if file is None or folder is None:
+        what = "a file, with `revocations-state`, the folder in which the latest list that was seen is kept in mind,"
+        raise table.wrong("revocations" if file is None else "revocations-state", what)
+    from .sequences import Sequences
+
+    path = os.path.join(table.folder, file)
+    return read_document_envelope(read_small(path, MAX_ENVELOPE)[0], path), Sequences(
+        os.path.join(table.folder, folder)
     )
 
 
 def _key(table: _Table) -> TrustedKey:
-    table.only("name", "public-key", "scheme", "providers", "not-before", "not-after")
+    table.only("name", "public-key", "scheme", "providers", "purposes", "not-before", "not-after")
     name, text = table.text("name"), table.text("public-key")
     if not name or not text:
         raise table.wrong("name" if not name else "public-key", "a text")
@@ -185,9 +228,16 @@ def _key(table: _Table) -> TrustedKey:
         name=name,
         key=parse_public_key(text, f"the key `{name}`", table.text("scheme")),
         providers=table.texts("providers", _GLOB, "an id, or one with stars such as acme/*", at_least=1),
+        purposes=_purposes(table),
         not_before=table.time("not-before", -math.inf),
         not_after=table.time("not-after", math.inf),
     )
+
+
+def _purposes(table: _Table) -> tuple[str, ...]:
+    if "purposes" not in table.values:
+        return ("release",)
+    return table.texts("purposes", _PURPOSE, f"one of {', '.join(PURPOSES)}", at_least=1)
 
 
 def _provider_rule(table: _Table) -> Rule:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CODES, BundlerError, Diagnostic
-from .envelope import Envelope, Signature, signed_bytes
+from .envelope import PAYLOAD_TYPE, Envelope, Signature, signed_bytes
 from .files import read_text, write_new
 from .keys import MAX_KEY, PublicKey, parse_public_key
 from .statement import statement_of
@@ -40,16 +40,16 @@ class Signer:
     warnings: tuple[Diagnostic, ...] = ()
     _signer: LibrarySigner = field(repr=False)
 
-    def sign(self, payload: bytes) -> Envelope:
+    def sign(self, payload: bytes, payload_type: str = PAYLOAD_TYPE) -> Envelope:
         """An envelope with this one signature, which was verified. Raises `key-unusable`."""
-        data = signed_bytes(payload)
+        data = signed_bytes(payload, payload_type)
         try:
             made = self._signer.sign(data)
             self.public.loaded().verify_signature(made, data)
         except Exception as error:  # of devices and services, each has its own
             raise _unusable(self.public.key_id, error) from None
         signature = Signature(key_id=self.public.key_id, value=bytes.fromhex(made.signature))
-        return Envelope(name="the new envelope", payload=payload, signatures=(signature,))
+        return Envelope(name="the new envelope", payload=payload, signatures=(signature,), payload_type=payload_type)
 
     def attest(self, contents: Contents) -> Envelope:
         """The inner attestation of what was verified."""
