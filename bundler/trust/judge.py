@@ -86,7 +86,7 @@ def judge_provenance(
     if policy is None:
         return ()
     now = time.time() if now is None else now
-    reasons = [(each, _why_not(each, envelope, policy, provider_id, now)) for each in envelope.signatures]
+    reasons = [(each, _why_not(each, envelope, policy, {provider_id}, now)) for each in envelope.signatures]
     counted = tuple(_signer(policy.keys_by_id[each.key_id]) for each, why_not in reasons if why_not is None)
     if not counted:
         raise BundlerError.of([why_not for _, why_not in reasons if why_not is not None])
