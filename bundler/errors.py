@@ -17,6 +17,7 @@ ENVIRONMENT_CODES: Mapping[str, str] = {
     "libyaml-missing": "install a PyYAML wheel that contains libyaml, or libyaml's headers before you build PyYAML from source",
     "environment-failed": "mend what the system names, such as a current folder that is gone or a full disk",
     "internal-error": "this is a fault of agent-bundler: run the command again with AGENT_BUNDLER_DEBUG=1 and report what it prints",
+    "publish-extra-missing": "install the extra: pip install 'agent-graph-bundler[publish]'",
     "installation-incomplete": "reinstall agent-graph-bundler: a file that belongs to it is missing",
 }
 

@@ -40,6 +40,7 @@ from ..wheel.working import working_folder
 from . import pitfalls
 from .evidence import NAME, BuiltFile, Evidence
 from .expectations import BUILT_IN, DIFFERS, GRAPH_TESTS, expectation
+from .extra import check_extra
 from .scrub import Recorder, Scrubber, without_secrets
 from .secrets_audit import SCANNER, Audit, audit_secrets
 from .session import CheckFailed, Progress, Session
@@ -75,8 +76,9 @@ def run_checks(
     `release-check-failed` with the diagnostics of the check that failed; `release-source-changed`, after which there is
     no evidence; `release-settings-invalid`, `parse-failed` and what else reading the settings raises;
     `build-output-overlaps-source`, `output-write-failed` (which an OSError of the block becomes, too) and
-    `installation-incomplete`.
+    `publish-extra-missing`.
     """
+    check_extra()
     text, place = os.fspath(source), os.path.abspath(os.fspath(work))
     root = os.path.abspath(text if os.path.isdir(text) else os.path.dirname(text))
     with DirectoryTree(root) as tree:

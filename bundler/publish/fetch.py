@@ -7,6 +7,7 @@ import time
 from urllib.parse import quote, urlsplit
 
 from ..errors import BundlerError
+from .extra import check_extra
 from .index import FolderIndex
 from .index.layout import MAX_DOCUMENT, document_place
 
@@ -33,6 +34,7 @@ def document_name(index: str | os.PathLike[str], name: str) -> str:
 
 
 def _fetch(url: str) -> bytes | None:
+    check_extra()
     import requests
     from urllib3.exceptions import HTTPError
 

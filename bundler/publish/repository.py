@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from ..errors import BundlerError
 from ..paths import printable
+from .extra import check_extra
 
 if TYPE_CHECKING:
     from twine.settings import Settings
@@ -80,6 +81,7 @@ def find_repository(
     Raises `repository-invalid`; `repository-insecure` for plain http to another machine, unless `allow_http`;
     `publish-unauthorized` where there is a user and no password.
     """
+    check_extra()
     settings = _read_settings(name, config_file, allow_http)
     url = _checked(settings.repository_config["repository"] or "", f"the repository {name}", allow_http)
     simple_url = _checked(simple_url or _derive(url), "the address of the simple pages", allow_http)
