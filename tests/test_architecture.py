@@ -28,7 +28,7 @@ HOMES = {
     "hatchling": {"wheel"},
     "packaging": {"wheel", "publish"},
     "tomli_w": {"wheel"},
-    "tomllib": {"wheel"},
+    "tomllib": {"wheel", "trust"},
     "requests": {"publish"},
 }
 MAX_LINES = 450
