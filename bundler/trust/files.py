@@ -21,10 +21,11 @@ def read_small(path: str, limit: int) -> tuple[bytes, os.stat_result]:
     except (OSError, ValueError) as error:
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
         raise BundlerError("file-read-failed", f"{path} can't be read: {reason}", path=path) from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise BundlerError("file-missing", f"{path} is no regular file", path=path)
     with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise BundlerError("file-missing", f"{path} is no regular file", path=path)
         try:
             data = file.read(limit + 1)
         except OSError as error:

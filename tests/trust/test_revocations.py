@@ -109,7 +109,8 @@ def test_what_is_no_list_refuses_everything(host: Host) -> None:
         (lambda: host.list.write_bytes(b""), "signature-verifier-failed"),
         (lambda: host.list.write_bytes(attest("revocation", CONTENTS).to_bytes()), "signature-verifier-failed"),
         (host.list.unlink, "signature-verifier-failed"),
-        (lambda: os.mkfifo(host.list), "signature-verifier-failed"),
+        (host.list.mkdir, "signature-verifier-failed"),
+        (lambda: (host.list.rmdir(), os.mkfifo(host.list)), "signature-verifier-failed"),
     ):  # fmt: skip
         harm()
         assert host.verdict() == host.verdict(records=False) == code
