@@ -87,22 +87,23 @@ class Sequences:
             return None
         except OSError as error:
             raise _unreadable(path, subject, os.strerror(error.errno or 0)) from None
-        with open(descriptor, "rb") as file:
+        try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & OTHERS_WRITE:
                 raise _unreadable(path, subject, "it is not a file that only you can write")
-            try:
-                data = file.read(_MAX_BYTES)
-                value = json.loads(data)
-                sequence, digest = value["sequence"], value["digest"]
-                whole = type(sequence) is int and data == _to_bytes(subject, sequence, digest)
-            except OSError as error:
-                raise _unreadable(path, subject, os.strerror(error.errno or 0)) from None
-            except (ValueError, KeyError, TypeError, RecursionError):
-                whole = False
-        if not whole:
-            raise _unreadable(path, subject, "it is not what was written there")
-        return sequence, digest
+            data = os.read(descriptor, _MAX_BYTES)
+        except OSError as error:
+            raise _unreadable(path, subject, os.strerror(error.errno or 0)) from None
+        finally:
+            os.close(descriptor)
+        try:
+            value = json.loads(data)
+            sequence, digest = value["sequence"], value["digest"]
+            if type(sequence) is int and data == _to_bytes(subject, sequence, digest):
+                return sequence, digest
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        raise _unreadable(path, subject, "it is not what was written there")
 
     def _path(self, subject: str) -> str:
         return os.path.join(self.folder, f"{sha256(subject.encode()).hexdigest()[:32]}.json")
