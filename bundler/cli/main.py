@@ -29,6 +29,8 @@ _COMMANDS = {
     "sign": ("sign", "Sign a wheel or a bundle."),
     "verify": ("verify", "Verify bundles, wheels and installed Providers."),
     "list": ("list", "List the Providers that are installed."),
+    "release": ("release", "Check, sign and publish a Provider."),
+    "publish": ("publish", "Publish a finished release."),
     "index": ("index", "Make, verify and mend a folder index."),
     "evaluate": ("evaluate", "Tell which steps of a Graph are legal now."),
     "route": ("route", "Show one Route: plan, Gate, Resources."),
