@@ -13,7 +13,6 @@ from .options import GlobalOptions
 from .output import echo, visible, warn
 
 if TYPE_CHECKING:
-    from ..errors import BundlerError
     from ..publish.index import FolderIndex
     from ..publish.record import Release
     from ..publish.targets import Published, Target
@@ -105,16 +104,9 @@ def target_options(function: _Function) -> _Function:
 def publish_to(options: GlobalOptions, release: Release, targets: Sequence[Target]) -> list[Published]:
     """Publish to each target, whatever becomes of the others; what became of each is told before errors are raised."""
     from ..errors import BundlerError
-    from ..publish.targets import prepare, publish
+    from ..publish.targets import publish_all
 
-    for target in targets:
-        prepare(release, target)
-    done, failed = [], []
-    for target in targets:
-        try:
-            done.append(publish(release, target, file_progress(options)))
-        except BundlerError as error:
-            failed.append(error)
+    done, failed = publish_all(release, targets, file_progress(options))
     for each in done:
         warn(options, each.warnings)
     if failed:
@@ -151,22 +143,16 @@ def file_progress(options: GlobalOptions) -> Callable[[str, int, int, str], None
     return tell
 
 
-def check_progress(options: GlobalOptions, prefix: str = "") -> Callable[[str, str], None]:
+def check_progress(options: GlobalOptions) -> Callable[[str, str], None]:
     """Tells how each check ends, on a terminal."""
     shown = _is_shown(options)
 
     def tell(check: str, state: str) -> None:
         if shown and state != "running":
-            echo(visible(f"{prefix}{check}: {state}"), err=True)
+            echo(visible(f"{check}: {state}"), err=True)
 
     return tell
 
 
 def _is_shown(options: GlobalOptions) -> bool:
     return sys.stderr.isatty() and not options.quiet and not options.json
-
-
-def errors_json(error: BundlerError) -> dict[str, Any]:
-    """An error as it stands in a list of results."""
-    value: dict[str, Any] = error.to_json()["error"]
-    return value

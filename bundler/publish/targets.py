@@ -8,13 +8,14 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from ..errors import CODES, BundlerError, Diagnostic
 from ..wheel.working import working_folder
 from .index import FolderIndex
-from .record import NAME, Release, TargetState, check_files, note_state, put_folder, read_release
+from .record import NAME, Release, TargetState, check_files, note_state, put_folder, read_release, read_states
 from .repository import Repository
 from .server import Patience, Progress, upload
 
@@ -149,12 +150,30 @@ def publish(release: Release, target: Target, progress: Progress = lambda name, 
     return published
 
 
-def prepare(release: Release, target: Target) -> None:
-    """Write down that a release is to go to a target. Raises `output-write-failed`."""
-    note_state(
-        release,
-        TargetState(kind=target.KIND, place=target.place, state="prepared", missing=target.takes(release)),
-    )
+def publish_all(
+    release: Release, targets: Sequence[Target], progress: Progress = lambda name, number, count, step: None
+) -> tuple[list[Published], list[BundlerError]]:
+    """Publish to each target, whatever becomes of the others: what became of it, and what was raised."""
+    published: list[Published] = []
+    errors: list[BundlerError] = []
+    try:
+        for target in targets:
+            _prepare(release, target)
+    except BundlerError as error:
+        return [], [error]
+    for target in targets:
+        try:
+            published.append(publish(release, target, progress))
+        except BundlerError as error:
+            errors.append(error)
+    return published, errors
+
+
+def _prepare(release: Release, target: Target) -> None:
+    """Write down that a release is to go to a target, unless more is known of it. Raises `output-write-failed`."""
+    state = TargetState(kind=target.KIND, place=target.place, state="prepared", missing=target.takes(release))
+    if (state.kind, state.place) not in {(each.kind, each.place) for each in read_states(release.folder)}:
+        note_state(release, state)
 
 
 def current_user() -> str:
