@@ -198,6 +198,11 @@ CODES: Mapping[str, str | None] = {
     "index-document-invalid": "use lower-case letters, digits, - and _, a dot in the last part: channels/stable.json",
     "index-version-missing": "`agent-bundler index list` names projects and versions",
     "release-conflict": "publish other content as another version: what was published does not change",
+    # releases
+    "release-unsigned": "sign it: --key FILE",
+    "release-invalid": "do not publish it: make the release again from its source; remove the folder if it is no release of yours",
+    "release-in-use": "let what is named use another release first; --force yanks it all the same",
+    "target-unsupported": "keep it with the release, or have it written to a folder: --evidence-dir FOLDER",
     # uploads
     "repository-invalid": "give the URL that takes uploads, such as https://upload.pypi.org/legacy/, or a name in .pypirc",
     "repository-insecure": "use https; where nobody else is on the way, allow http",

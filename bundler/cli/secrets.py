@@ -11,6 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from ..trust.signing import Signer
+    from .options import GlobalOptions
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -37,6 +38,17 @@ def signer(key: str, public_key: str | None) -> Signer:
     from ..trust.signing import load_signer
 
     return load_signer(key, ask_passphrase, public_key)
+
+
+def release_signer(options: GlobalOptions, key: str, public_key: str | None) -> Signer:
+    """The same for a command that starts others: they do not get what opens the key."""
+    from ..trust.signing import PASSPHRASE_VARIABLE
+
+    found = signer(key, public_key)
+    options.warnings.extend(found.warnings)
+    for name in (PASSPHRASE_VARIABLE, key.removeprefix("env:") if key.startswith("env:") else ""):
+        os.environ.pop(name, None)
+    return found
 
 
 def ask_passphrase(name: str) -> str | None:

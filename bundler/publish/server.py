@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
@@ -82,10 +82,13 @@ def upload(
     repository: Repository,
     progress: Progress = lambda name, number, count, step: None,
     patience: Patience = Patience(),
+    *,
+    digests: Mapping[str, str] | None = None,
 ) -> list[Uploaded]:
     """Upload wheels and sdists that the index does not have yet, in the order given; one result for each.
 
-    1. Each file is read once: what is hashed is what is uploaded.
+    1. Each file is read once: what is hashed is what is uploaded. `digests` are the SHA-256, in hexadecimal, that files
+       of these names are to have.
     2. The index is asked: a file that it has with the same sha256 is passed over; one with another is
        `release-conflict`, before anything is uploaded.
     3. The others are uploaded. What may pass is tried again, after the index was asked whether the file is there by now.
@@ -103,6 +106,11 @@ def upload(
         except OSError as error:  # a full disk, no folder for temporary files
             message = f"the files can't be copied for the upload: {os.strerror(error.errno or 0)}"
             raise BundlerError("environment-failed", message, path=error.filename) from None
+        for file in taken:
+            expected = (digests or {}).get(file.name, file.sha256)
+            if file.sha256 != expected:
+                message = f"{file.name} has changed: its SHA-256 is {file.sha256}; {expected} is expected"
+                raise BundlerError("publish-file-invalid", message, path=file.name)
         return _Upload(taken, repository, progress, patience).run()
 
 

@@ -33,11 +33,16 @@ def source_state(opened: Opened, settings: Settings) -> SourceState:
     digest = fingerprint_of(opened, settings)
     if digest is None:
         raise source_changed("a file of the source changed while it was read")
-    commit = _git(opened.root, "rev-parse", "--verify", "HEAD")
+    return state_of(opened.root, digest)
+
+
+def state_of(root: str, fingerprint: str) -> SourceState:
+    """The same for a source in the folder `root` that had this fingerprint."""
+    commit = _git(root, "rev-parse", "--verify", "HEAD")
     if commit is None:
-        return SourceState(fingerprint=digest)
-    changes = _git(opened.root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
-    return SourceState(fingerprint=digest, commit=commit.strip(), dirty=changes is None or bool(changes.strip()))
+        return SourceState(fingerprint=fingerprint)
+    changes = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    return SourceState(fingerprint=fingerprint, commit=commit.strip(), dirty=changes is None or bool(changes.strip()))
 
 
 def fingerprint_of(opened: Opened, settings: Settings) -> str | None:
