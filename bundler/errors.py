@@ -204,7 +204,7 @@ CODES: Mapping[str, str | None] = {
     "release-in-use": "let what is named use another release first; --force yanks it all the same",
     "target-unsupported": "keep it with the release, or have it written to a folder: --evidence-dir FOLDER",
     # uploads
-    "repository-invalid": "give the URL that takes uploads, such as https://upload.pypi.org/legacy/, or a name in .pypirc",
+    "repository-invalid": "give the URL that takes uploads, or a name in .pypirc",
     "repository-insecure": "use https; where nobody else is on the way, allow http",
     "publish-file-invalid": "name wheels and sdists, each once, as they were built",
     "publish-unauthorized": "give TWINE_USERNAME and TWINE_PASSWORD (a token's user is __token__) that may publish there",

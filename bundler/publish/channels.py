@@ -11,8 +11,7 @@ from ..trust.judge import check_document, check_latest, check_not_revoked, check
 from ..trust.policy import TrustPolicy
 from ..trust.sequences import Sequences
 from ..trust.signing import Signer
-from ..trust.verdict import Signer as VerdictSigner
-from ..trust.verdict import Trust
+from ..trust.verdict import SignedBy, Trust
 from ..wheel.naming import slug
 from .fetch import document_name, fetch_document
 from .index import FolderIndex
@@ -117,7 +116,7 @@ def resolve(
     trust = Trust(state="consistent", reason="no policy says whose signature counts", claimed=claimed)
     if policy is not None:
         keys = check_document(envelope, found, policy)
-        signers = tuple(VerdictSigner(name=each.name, key_id=each.key.key_id) for each in keys)
+        signers = tuple(SignedBy(name=each.name, key_id=each.key.key_id) for each in keys)
         trust = Trust(state="trusted", signers=signers, claimed=claimed, until=found.expires)
         check_latest(found, name, sequences or policy.sequences)
         check_release(policy, found.provider_id, found.version, found.digest)

@@ -24,7 +24,7 @@ from .documents import Document, Revocations, show_time
 from .envelope import Envelope, Signature, read_envelope
 from .policy import Rule, TrustedKey, TrustPolicy
 from .statement import check_statement, is_about, read_statement
-from .verdict import Signer, Trust
+from .verdict import SignedBy, Trust
 
 if TYPE_CHECKING:
     from .sequences import Sequences
@@ -78,7 +78,7 @@ def judge(
 
 def judge_provenance(
     envelope: Envelope, provider_id: str, policy: TrustPolicy | None, now: float | None = None
-) -> tuple[Signer, ...]:
+) -> tuple[SignedBy, ...]:
     """Who signed the provenance of a release of this Provider; nobody where no policy says whose signature counts.
 
     What it says is the signers' word. Raises the `signature-…` codes where none of the signatures counts.
@@ -253,5 +253,5 @@ def _detached(policy: TrustPolicy, contents: Contents) -> list[Envelope]:
     return found
 
 
-def _signer(key: TrustedKey) -> Signer:
-    return Signer(name=key.name, key_id=key.key.key_id)
+def _signer(key: TrustedKey) -> SignedBy:
+    return SignedBy(name=key.name, key_id=key.key.key_id)

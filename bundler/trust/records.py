@@ -29,7 +29,7 @@ from ..protocol import PROTOCOL_VERSION
 from ..provider.sources import Parsed, parsed_values
 from ..tree import Tree
 from .folders import OTHERS_WRITE, check_outside, own_folder
-from .verdict import Signer, Trust
+from .verdict import SignedBy, Trust
 
 SCHEMA = "agent-bundler.verification-record.v2"
 _MAX_BYTES = 64 * 1024 * 1024
@@ -164,7 +164,7 @@ def _verdict(value: dict[str, Any]) -> Trust:
     return Trust(
         state=value["state"],
         reason=value["reason"],
-        signers=tuple(Signer(name=name, key_id=key_id) for name, key_id in value["signers"]),
+        signers=tuple(SignedBy(name=name, key_id=key_id) for name, key_id in value["signers"]),
         claimed=tuple(value["claimed"]),
         since=-math.inf if value["since"] is None else value["since"],
         until=math.inf if value["until"] is None else value["until"],

@@ -8,7 +8,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signer:
+class SignedBy:
     """Who signed: the name that the policy gives the key, and its id."""
 
     name: str
@@ -25,7 +25,7 @@ class Trust:
 
     state: Literal["trusted", "consistent"]
     reason: str = ""
-    signers: tuple[Signer, ...] = ()
+    signers: tuple[SignedBy, ...] = ()
     claimed: tuple[str, ...] = ()
     since: float = -math.inf
     until: float = math.inf
