@@ -33,8 +33,24 @@ def source_state(opened: Opened, settings: Settings) -> SourceState:
     commit = _git(opened.root, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return SourceState(fingerprint=digest)
-    changes = _git(opened.root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
-    return SourceState(fingerprint=digest, commit=commit.strip(), dirty=changes is None or bool(changes.strip()))
+    return SourceState(fingerprint=digest, commit=commit.strip(), dirty=_is_dirty(opened.root))
+
+
+def _is_dirty(folder: str) -> bool:
+    """Whether anything in the folder is not as HEAD has it; so, too, where only commands of the repository could tell."""
+    # Filters of its own settings, and submodules with settings of their own, are commands that git would run.
+    settings = _git(folder, "config", "--list", "--null", "--show-scope", "--name-only")
+    entries = _git(folder, "ls-files", "--stage", "-z", "--", ".")
+    if settings is None or entries is None:
+        return True
+    fields = settings.split("\0")
+    for scope, name in zip(fields[::2], fields[1::2], strict=False):
+        if scope not in ("system", "global", "command") and name.startswith("filter."):
+            return True
+    if any(entry.startswith("160000 ") for entry in entries.split("\0")):
+        return True
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    return changes is None or bool(changes.strip())
 
 
 def _git(folder: str, *arguments: str) -> str | None:
@@ -42,6 +58,8 @@ def _git(folder: str, *arguments: str) -> str | None:
     # Of a repository's own settings these would run commands.
     harmless = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # What a partial clone lacks is not fetched, which takes the network, and commands that it names.
+    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     try:
         done = subprocess.run(  # noqa: S603 - the git of the path, with no argument of the source's
             ["git", "--no-optional-locks", *harmless, *arguments],  # noqa: S607
