@@ -322,3 +322,9 @@ def test_an_interrupted_prompt_and_no_terminal(here: Path) -> None:
     assert result.status == 1
     assert "AGENT_BUNDLER_PASSPHRASE" in result.err
     assert not (here / "k").exists()
+
+
+def test_an_empty_policy_is_none_that_can_be_read(here: Path) -> None:
+    """As a variable that is not set gives it."""
+    result = in_process("verify", NAME, "--policy", "")
+    assert (result.status, "signature-verifier-failed" in result.err) == (1, True)
