@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -249,7 +249,7 @@ class _Table:
             raise self.wrong(key, f"a list, each {what}")
         for each in found:
             if not isinstance(each, str) or not pattern.match(each):
-                raise _unusable(f"{self.place}: {key} names {each!r}; {what} is expected", self.place)
+                raise _unusable(f"{self.place}: {key} names {_shown(each)}; {what} is expected", self.place)
         return tuple(found)
 
     def time(self, key: str, default: float) -> float:
@@ -258,7 +258,10 @@ class _Table:
             return default
         if not isinstance(value, datetime) or value.tzinfo is None:
             raise self.wrong(key, "a time with its offset, such as 2027-01-01T00:00:00Z")
-        return value.timestamp()
+        try:
+            return value.astimezone(UTC).timestamp()
+        except OverflowError:  # in UTC it lies outside of the years that have four digits
+            raise self.wrong(key, "a time in the years 1 to 9999") from None
 
     def table(self, key: str) -> _Table:
         return _Table(self.values.get(key, {}), f"{self.place}: {key}", self.folder)
@@ -270,8 +273,16 @@ class _Table:
         return [_Table(each, f"{self.place}: {key}[{number}]", self.folder) for number, each in enumerate(found)]
 
     def wrong(self, key: str, expected: str) -> BundlerError:
-        found = repr(self.values[key]) if key in self.values else "missing"
+        found = _shown(self.values[key]) if key in self.values else "missing"
         return _unusable(f"{self.place}: `{key}` is {found}; {expected} is expected", self.place)
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of so many digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def _unusable(what: str, path: str | None = None) -> BundlerError:
