@@ -29,6 +29,8 @@ ATTESTATION_SUFFIX = ".dsse.json"
 #: Bytes of a trust.toml, attestations in its folder, and the highest threshold.
 MAX_BYTES = 4 * 1024 * 1024
 MAX_ATTESTATIONS = 10_000
+#: Bytes of all of them together.
+MAX_ATTESTED_BYTES = 256 * 1024 * 1024
 MAX_THRESHOLD = 64
 # As ids are written, with stars.
 _GLOB = re.compile(r"[a-z0-9._/*-]{1,200}\Z")
@@ -213,7 +215,14 @@ def _attestations(folder: str) -> dict[str, bytes]:
         raise BundlerError("file-read-failed", f"{folder} can't be read: {reason}", path=folder) from None
     if len(names) > MAX_ATTESTATIONS:
         raise _unusable(f"{folder} holds {len(names):,} attestations; {MAX_ATTESTATIONS:,} is the most", folder)
-    return {os.path.join(folder, name): read_small(os.path.join(folder, name), MAX_ENVELOPE)[0] for name in names}
+    found: dict[str, bytes] = {}
+    room = MAX_ATTESTED_BYTES
+    for place in (os.path.join(folder, name) for name in names):
+        found[place] = read_small(place, MAX_ENVELOPE)[0]
+        room -= len(found[place])
+        if room < 0:
+            raise _unusable(f"{folder} holds attestations of more than {MAX_ATTESTED_BYTES:,} bytes", folder)
+    return found
 
 
 def _check_owner(path: str, status: os.stat_result) -> None:

@@ -231,3 +231,13 @@ def slow(glob: str, name: str) -> bool:
         ends = [at for at in range(len(name) + 1) if "/" not in name[:at]]
         return any(slow(glob[1:], name[at:]) for at in ends)
     return name[:1] == glob[0] and slow(glob[1:], name[1:])
+
+
+def test_attestations_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bundler.trust.policy.MAX_ATTESTED_BYTES", 15)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/a.dsse.json").write_bytes(b"x" * 10)
+    path = write_policy(tmp_path / "trust.toml", "release", more='attestations = "kept"')
+    read_policy(path)
+    (tmp_path / "kept/b.dsse.json").write_bytes(b"x" * 10)
+    assert "more than 15 bytes" in refused(path)
