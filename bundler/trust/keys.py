@@ -17,7 +17,7 @@ from ..errors import BundlerError
 if TYPE_CHECKING:
     from securesystemslib.signer import SSlibKey
 
-_PEM = re.compile(r"\s*-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----\s*\Z")
+_PEM = re.compile(r"\s*-----BEGIN PUBLIC KEY-----\s([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----\s*\Z")
 # What an Ed25519 key in DER begins with; 32 bytes follow.
 _ED25519 = bytes.fromhex("302a300506032b6570032100")
 _ED25519_SIZE = len(_ED25519) + 32

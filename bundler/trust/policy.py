@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,8 @@ ATTESTATION_SUFFIX = ".dsse.json"
 #: Bytes of a trust.toml, attestations in its folder, and the highest threshold.
 MAX_BYTES = 4 * 1024 * 1024
 MAX_ATTESTATIONS = 10_000
+#: Bytes of all of them together.
+MAX_ATTESTED_BYTES = 256 * 1024 * 1024
 MAX_THRESHOLD = 64
 # As ids are written, with stars.
 _GLOB = re.compile(r"[a-z0-9._/*-]{1,200}\Z")
@@ -263,7 +265,14 @@ def _attestations(folder: str) -> dict[str, bytes]:
         raise BundlerError("file-read-failed", f"{folder} can't be read: {reason}", path=folder) from None
     if len(names) > MAX_ATTESTATIONS:
         raise _unusable(f"{folder} holds {len(names):,} attestations; {MAX_ATTESTATIONS:,} is the most", folder)
-    return {os.path.join(folder, name): read_small(os.path.join(folder, name), MAX_ENVELOPE)[0] for name in names}
+    found: dict[str, bytes] = {}
+    room = MAX_ATTESTED_BYTES
+    for place in (os.path.join(folder, name) for name in names):
+        found[place] = read_small(place, MAX_ENVELOPE)[0]
+        room -= len(found[place])
+        if room < 0:
+            raise _unusable(f"{folder} holds attestations of more than {MAX_ATTESTED_BYTES:,} bytes", folder)
+    return found
 
 
 def _check_owner(path: str, status: os.stat_result) -> None:
@@ -299,7 +308,7 @@ class _Table:
             raise self.wrong(key, f"a list, each {what}")
         for each in found:
             if not isinstance(each, str) or not pattern.match(each):
-                raise _unusable(f"{self.place}: {key} names {each!r}; {what} is expected", self.place)
+                raise _unusable(f"{self.place}: {key} names {_shown(each)}; {what} is expected", self.place)
         return tuple(found)
 
     def time(self, key: str, default: float) -> float:
@@ -308,7 +317,10 @@ class _Table:
             return default
         if not isinstance(value, datetime) or value.tzinfo is None:
             raise self.wrong(key, "a time with its offset, such as 2027-01-01T00:00:00Z")
-        return value.timestamp()
+        try:
+            return value.astimezone(UTC).timestamp()
+        except OverflowError:  # in UTC it lies outside of the years that have four digits
+            raise self.wrong(key, "a time in the years 1 to 9999") from None
 
     def table(self, key: str) -> _Table:
         return _Table(self.values.get(key, {}), f"{self.place}: {key}", self.folder)
@@ -320,8 +332,16 @@ class _Table:
         return [_Table(each, f"{self.place}: {key}[{number}]", self.folder) for number, each in enumerate(found)]
 
     def wrong(self, key: str, expected: str) -> BundlerError:
-        found = repr(self.values[key]) if key in self.values else "missing"
+        found = _shown(self.values[key]) if key in self.values else "missing"
         return _unusable(f"{self.place}: `{key}` is {found}; {expected} is expected", self.place)
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of so many digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def _unusable(what: str, path: str | None = None) -> BundlerError:

@@ -30,6 +30,8 @@ Passphrase = Callable[[str], str | None]
 #: Where a passphrase is looked for before it is asked for.
 PASSPHRASE_VARIABLE = "AGENT_BUNDLER_PASSPHRASE"  # noqa: S105 - its name
 _ENVIRONMENT = "env:"
+# Bytes; OpenSSL takes no more.
+_MAX_PASSPHRASE = 1023
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ def load_signer(key: str, passphrase: Passphrase, public_key: str | None = None)
 
     Raises `key-invalid`, `key-unusable`, `option-invalid`, and what reading files raises.
     """
+    _refuse_secret(key)
     scheme = key.partition(":")[0]
     if key.startswith(_ENVIRONMENT):
         name = key.removeprefix(_ENVIRONMENT)
@@ -91,7 +94,7 @@ def generate_key(path: str | os.PathLike[str], passphrase: str | None) -> Public
     made = Ed25519PrivateKey.generate()
     encryption: KeySerializationEncryption = NoEncryption()
     if passphrase:
-        encryption = BestAvailableEncryption(passphrase.encode())
+        encryption = BestAvailableEncryption(_checked(passphrase))
     public = _public(made)
     place = os.fspath(path)
     for taken in (place, f"{place}.pub"):
@@ -99,16 +102,45 @@ def generate_key(path: str | os.PathLike[str], passphrase: str | None) -> Public
             raise BundlerError("key-exists", f"{taken} exists", path=taken)
     # The public one first: a private key that nobody knows the public one of is of no use.
     private = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
-    for name, data, mode in ((f"{place}.pub", public.pem.encode(), 0o644), (place, private, 0o600)):
-        if not write_new(name, data, mode):
-            raise BundlerError("key-exists", f"{name} exists", path=name)
+    if not write_new(f"{place}.pub", public.pem.encode()):
+        raise BundlerError("key-exists", f"{place}.pub exists", path=f"{place}.pub")
+    written = False
+    try:
+        written = write_new(place, private, 0o600)
+    finally:
+        if not written:
+            os.unlink(f"{place}.pub")
+    if not written:
+        raise BundlerError("key-exists", f"{place} exists", path=place)
     return public
 
 
 def show_key(path: str, passphrase: Passphrase) -> PublicKey:
     """The public key in a file, or the one that belongs to the private key there. Raises what reading either raises."""
+    _refuse_secret(path)
     text, _ = read_text(path, MAX_KEY)
     return _local(text, path, passphrase).public if "PRIVATE KEY" in text else parse_public_key(text, path)
+
+
+def _refuse_secret(name: str) -> None:
+    """Raises `key-invalid` where a key was given for the name of one, before a message repeats it."""
+    if "PRIVATE KEY" in name:
+        raise BundlerError(
+            "key-invalid",
+            "a private key was given where the name of one is expected",
+            hint="name its file, or env:NAME for a variable that holds it",
+        )
+
+
+def _checked(passphrase: str) -> bytes:
+    """Raises `option-invalid` for a passphrase that no key can be encrypted with."""
+    try:
+        data = passphrase.encode()
+    except UnicodeEncodeError:
+        data = b""
+    if not 1 <= len(data) <= _MAX_PASSPHRASE:
+        raise BundlerError("option-invalid", f"a passphrase is a text of at most {_MAX_PASSPHRASE:,} bytes in UTF-8")
+    return data
 
 
 def _local(text: str, name: str, passphrase: Passphrase, warnings: tuple[Diagnostic, ...] = ()) -> Signer:

@@ -125,6 +125,12 @@ def verified_install(
         bundle = known or _verify(installed, site, tree, metadata, digests)
         if known is None and _context(*_beside(installed, disk)) != context:
             raise mismatch(f"{installed.info}/RECORD", "what it lists was changed while it was verified")
+        if bundle.provider.id != installed.id:
+            raise BundlerError(
+                "wheel-identity-mismatch",
+                f"{installed.info} was of `{installed.id}` when it was found, and is of `{bundle.provider.id}` now",
+                path=installed.info,
+            )
         envelope = _envelope(installed)
         covered = {path: digest for path, digest in digests.items() if path != envelope}
         yield VerifiedInstall(

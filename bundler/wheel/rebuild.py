@@ -103,7 +103,7 @@ def _info_differences(
             yield _difference(name, f".dist-info/{printable(name)} {where}")
             continue
         lines = _lines(read_there(name), read_here(name))
-        only_tool = name == "WHEEL" and all(line[1:].startswith(_GENERATOR) for line in lines)
+        only_tool = name == "WHEEL" and bool(lines) and all(line[1:].startswith(_GENERATOR) for line in lines)
         shown = "; ".join(map(printable, lines[:_MAX_LINES])) + ("; …" if len(lines) > _MAX_LINES else "")
         message = f".dist-info/{printable(name)} has other content: {shown or 'other line ends'}"
         yield _difference(name, message, "warning" if only_tool else "error")
@@ -113,7 +113,7 @@ def _lines(there: bytes, here: bytes) -> list[str]:
     """The lines that differ: `-` for what lies there, `+` for what the source builds."""
     old, new = (data.decode(errors="replace").splitlines() for data in (there, here))
     lines = difflib.unified_diff(old, new, n=0, lineterm="")
-    return [line for line in lines if line[:3] not in ("---", "+++", "@@ ")][: _MAX_LINES + 1]
+    return [line for line in lines if line[:3] not in ("---", "+++", "@@ ")]
 
 
 def _difference(path: str, message: str, severity: str = "error") -> Diagnostic:

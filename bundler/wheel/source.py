@@ -41,8 +41,7 @@ def state_of(root: str, fingerprint: str) -> SourceState:
     commit = _git(root, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return SourceState(fingerprint=fingerprint)
-    changes = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
-    return SourceState(fingerprint=fingerprint, commit=commit.strip(), dirty=changes is None or bool(changes.strip()))
+    return SourceState(fingerprint=fingerprint, commit=commit.strip(), dirty=_is_dirty(root))
 
 
 def fingerprint_of(opened: Opened, settings: Settings) -> str | None:
@@ -54,11 +53,30 @@ def fingerprint_of(opened: Opened, settings: Settings) -> str | None:
     return fingerprint_tree(opened.tree, entries, {}, set(), room=0)
 
 
+def _is_dirty(folder: str) -> bool:
+    """Whether anything in the folder is not as HEAD has it; so, too, where only commands of the repository could tell."""
+    # Filters of its own settings, and submodules with settings of their own, are commands that git would run.
+    settings = _git(folder, "config", "--list", "--null", "--show-scope", "--name-only")
+    entries = _git(folder, "ls-files", "--stage", "-z", "--", ".")
+    if settings is None or entries is None:
+        return True
+    fields = settings.split("\0")
+    for scope, name in zip(fields[::2], fields[1::2], strict=False):
+        if scope not in ("system", "global", "command") and name.startswith("filter."):
+            return True
+    if any(entry.startswith("160000 ") for entry in entries.split("\0")):
+        return True
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    return changes is None or bool(changes.strip())
+
+
 def _git(folder: str, *arguments: str) -> str | None:
     """What git answers; None where there is no git, or no repository that it trusts."""
     # Of a repository's own settings these would run commands.
     harmless = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # What a partial clone lacks is not fetched, which takes the network, and commands that it names.
+    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     try:
         done = subprocess.run(  # noqa: S603 - the git of the path, with no argument of the source's
             ["git", "--no-optional-locks", *harmless, *arguments],  # noqa: S607

@@ -15,7 +15,7 @@ from bundler.trust.envelope import read_envelope
 from bundler.trust.provenance import check_provenance
 from bundler.trust.statement import read_statement
 
-from ..installs import INFO, MODULE, PIP, add_row, drop_row, install, source
+from ..installs import INFO, MODULE, PIP, add_row, drop_row, install, record_row, source
 from ..installs import wheel as unsigned
 from ..signed import ENVELOPE, key_file, public, wheel, write_policy
 from ..signed import install as install_signed
@@ -261,12 +261,22 @@ def test_another_version_of_hatchling_is_told_and_counts_for_nothing(here: Path)
     site = install(here / "site")
     path = site / INFO / "WHEEL"
     path.write_text(re.sub("Generator: .*", "Generator: hatchling 0.0.1", path.read_text()))
-    from ..installs import record_row
-
     record_row(site, f"{INFO}/WHEEL")
     result = agent_bundler("verify", "--installed", "--path", str(site), "--source", "source")
     assert result.status == 0
     assert "-Generator: hatchling 0.0.1" in result.err
+
+
+@pytest.mark.parametrize("more", ["Generator: x\n" * 12 + "Build: 1\n", "\r\n"], ids=["far behind", "line ends"])
+def test_what_differs_behind_the_tools_name_counts(here: Path, more: str) -> None:
+    site = install(here / "site")
+    path = site / INFO / "WHEEL"
+    data = path.read_bytes().decode()
+    changed = data.replace("\n", more) if more == "\r\n" else data.rstrip("\n") + "\n" + more
+    path.write_bytes(changed.encode())
+    record_row(site, f"{INFO}/WHEEL")
+    result = in_process("verify", "--installed", "--path", str(site), "--source", "source")
+    assert (result.status, "source-differs" in result.err) == (1, True)
 
 
 def test_a_host_with_a_policy(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,3 +342,9 @@ def test_an_interrupted_prompt_and_no_terminal(here: Path) -> None:
     assert result.status == 1
     assert "AGENT_BUNDLER_PASSPHRASE" in result.err
     assert not (here / "k").exists()
+
+
+def test_an_empty_policy_is_none_that_can_be_read(here: Path) -> None:
+    """As a variable that is not set gives it."""
+    result = in_process("verify", NAME, "--policy", "")
+    assert (result.status, "signature-verifier-failed" in result.err) == (1, True)

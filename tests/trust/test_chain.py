@@ -21,10 +21,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bundler.errors import BundlerError
-from bundler.runtime.open import open_provider
+from bundler.runtime.open import open_installed, open_provider
 from bundler.runtime.provider import OpenedProvider
+from bundler.trust.host import make_host
 from bundler.trust.policy import TrustPolicy
 from bundler.wheel.contents import INSTALLER_FILES
+from bundler.wheel.installed import choose, list_installed
 
 from ..installs import BUNDLE, INFO, MODULE, add_row, drop_row, record_row, replace_consistently
 from ..signed import ENVELOPE, install, policy, seal, signer, wheel
@@ -401,3 +403,26 @@ def mutate(site: Path, chosen: random.Random) -> None:
     place.write_bytes(data)
     if chosen.random() < 0.5 and path != RECORD and (site / RECORD).exists():
         record_row(site, path)
+
+
+def test_another_provider_in_its_place_after_it_was_found(site: Path) -> None:
+    """Everything is signed, of another Provider than the one that was asked for."""
+    other = install(site.parent / "other", "other")
+    info, module = INFO.replace("acme_demo", "acme_other"), MODULE.replace("acme_demo", "acme_other")
+    shutil.move(site / BUNDLE, site.parent)
+    for path in (f"{module}/bundle", module, info):
+        place = site / (path.replace("acme_other", "acme_demo") if path.endswith("/bundle") else path)
+        shutil.copytree(other / path, place)
+    shutil.rmtree(site / INFO)
+    shutil.copy(site / module / "bundle.dsse.json", site / ENVELOPE)
+    record_row(site, ENVELOPE, info=info)
+    drop_row(site, f"{module}/bundle.dsse.json", info=info)
+    entry_points = site / info / "entry_points.txt"
+    signed = entry_points.read_text()
+    entry_points.write_text(signed.replace("acme/other", "acme/demo").replace("acme_other", "acme_demo"))
+    found = list_installed([str(site)])
+    entry_points.write_text(signed)
+    host = make_host(policy=policy("release"))
+    with pytest.raises(BundlerError) as raised, open_installed(host, found, choose(found, "acme/demo")) as provider:
+        pytest.fail(f"{provider.provider.id} was opened")
+    assert raised.value.code == "wheel-identity-mismatch"

@@ -121,6 +121,10 @@ BROKEN = {
     "a key twice": (KEY + KEY, "twice"),
     "a name twice": (KEY + KEY.replace("{pub}", "{second}"), "twice"),
     "a time without its offset": (f"{KEY}not-after = 2027-01-01T00:00:00\n", "offset"),
+    "a time before the year 1": (f"{KEY}not-after = 0001-01-01T00:00:00+01:00\n", "years"),
+    "a time after the year 9999": (f"{KEY}not-before = 9999-12-31T23:59:59-01:00\n", "years"),
+    "a threshold of thousands of digits": (f"threshold = 0x{'f' * 6000}\n{KEY}", "threshold"),
+    "a refused key of thousands of digits": (f"{KEY}[refused]\nkeys = [0x{'f' * 6000}]\n", "key's id"),
     "a date": (f"{KEY}not-after = 2027-01-01\n", "offset"),
     "a time that ends before it begins": (
         f"{KEY}not-before = 2027-01-01T00:00:00Z\nnot-after = 2026-01-01T00:00:00Z\n",
@@ -227,3 +231,13 @@ def slow(glob: str, name: str) -> bool:
         ends = [at for at in range(len(name) + 1) if "/" not in name[:at]]
         return any(slow(glob[1:], name[at:]) for at in ends)
     return name[:1] == glob[0] and slow(glob[1:], name[1:])
+
+
+def test_attestations_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bundler.trust.policy.MAX_ATTESTED_BYTES", 15)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/a.dsse.json").write_bytes(b"x" * 10)
+    path = write_policy(tmp_path / "trust.toml", "release", more='attestations = "kept"')
+    read_policy(path)
+    (tmp_path / "kept/b.dsse.json").write_bytes(b"x" * 10)
+    assert "more than 15 bytes" in refused(path)

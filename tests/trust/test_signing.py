@@ -237,3 +237,42 @@ def test_a_passphrase_is_in_no_list_of_processes(tmp_path: Path) -> None:
         time.sleep(0.01)
     assert process.wait() == 0
     assert seen
+
+
+@pytest.mark.parametrize("word", ["x" * 1024, "\udcff"])
+def test_a_passphrase_that_no_key_can_have(tmp_path: Path, word: str) -> None:
+    assert code(generate_key, tmp_path / "k", word) == "option-invalid"
+    assert os.listdir(tmp_path) == []
+
+
+def test_half_a_key_is_none(tmp_path: Path) -> None:
+    """The disk is full for the private key, which is larger when encrypted."""
+    work = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200)); sys.dont_write_bytecode = True\n"
+    )
+    work += "from bundler.errors import BundlerError\nfrom bundler.trust.signing import generate_key\n"
+    work += "try:\n    generate_key('k', 'word')\nexcept BundlerError as error:\n    print(error.code)\n"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", work], check=False, cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert done.stdout == "output-write-failed\n", done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_key_in_the_place_of_its_name_is_not_repeated() -> None:
+    text = key_file("one").read_text()
+    for given in (text, f"env:{text}"):
+        with pytest.raises(BundlerError) as raised:
+            load_signer(given, no_passphrase)
+        assert raised.value.code == "key-invalid"
+        assert text.splitlines()[1] not in str(raised.value)
+    with pytest.raises(BundlerError) as raised:
+        show_key(text, no_passphrase)
+    assert text.splitlines()[1] not in str(raised.value)
+
+
+def test_what_is_no_key_is_seen_at_once() -> None:
+    began = time.monotonic()
+    assert code(parse_public_key, "-----BEGIN PUBLIC KEY-----" + " " * 64_000, "k") == "key-invalid"
+    assert time.monotonic() - began < 5
