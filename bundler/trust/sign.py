@@ -58,24 +58,25 @@ def sign_provenance(path: StrPath, source: StrPath, signer: Signer, sdist: StrPa
     with open_wheel(wheel_file) as wheel, open_path(source) as opened:
         if opened.bundle is not None:
             raise BundlerError("option-invalid", f"{opened.root} is a bundle; a source is expected", path=opened.root)
+        subjects = {os.path.basename(wheel_file): wheel.sha256()}
         compare_with_source(wheel.bundle, wheel.contents, wheel_info(wheel_file, wheel.identity), opened)
         state = source_state(opened, read_settings(opened.tree))
         if sdist is not None:
-            _check_sdist(os.fspath(sdist), opened)
+            subjects |= _check_sdist(os.fspath(sdist), opened)
         provider = (wheel.contents.provider_id, wheel.contents.provider_version)
-    files = [wheel_file, *([] if sdist is None else [os.path.abspath(os.fspath(sdist))])]
-    subjects = {os.path.basename(file): sha256_of(file) for file in files}
     envelope = signer.sign(provenance_of(subjects, provider, state, epoch=epoch()))
     place = wheel_file + SUFFIX
     _write(place, envelope)
     return place
 
 
-def _check_sdist(sdist: str, source: Opened) -> None:
+def _check_sdist(sdist: str, source: Opened) -> dict[str, str]:
+    """The digest of an sdist by its name. Raises `source-differs` unless it is the one that the source builds."""
+    found = sha256_of(os.path.abspath(sdist))
     with TemporaryDirectory(prefix="agent-bundler-") as folder:
-        again = make_sdist(survey(source), folder)
-        if sha256_of(again) != sha256_of(os.path.abspath(sdist)):
+        if sha256_of(make_sdist(survey(source), folder)) != found:
             raise BundlerError("source-differs", f"{sdist} is not the sdist that {source.root} builds", path=sdist)
+    return {os.path.basename(sdist): found}
 
 
 def sha256_of(file: str) -> str:

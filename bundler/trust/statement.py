@@ -41,8 +41,15 @@ def read_statement(envelope: Envelope) -> dict[str, Any]:
 
 
 def is_about(statement: dict[str, Any], contents: Contents) -> bool:
-    """Whether it is an inner attestation whose subject is this manifest.json, whatever else it says."""
-    return statement.get("predicateType") == PREDICATE and statement.get("subject") == _subject(contents)
+    """Whether it is an inner attestation whose subject is this manifest.json, whatever else it says.
+
+    One of a bundle alone is none of its wheel: it says nothing of what else is installed.
+    """
+    if statement.get("predicateType") != PREDICATE or statement.get("subject") != _subject(contents):
+        return False
+    predicate = statement.get("predicate")
+    is_of_bundle = isinstance(predicate, dict) and predicate.get("distribution", "") is None
+    return contents.distribution is None or not is_of_bundle
 
 
 def check_statement(envelope: Envelope, contents: Contents) -> None:

@@ -15,10 +15,11 @@ envelope is handed on as it is: `trust` reads it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..bundle.digests import digest_of_file
 from ..bundle.layout import MANIFEST_NAME
@@ -26,7 +27,7 @@ from ..bundle.verified import VerifiedBundle
 from ..bundle.verify import verify_bundle
 from ..errors import BundlerError
 from ..paths import printable
-from ..tree import Tree, folders_of
+from ..tree import CHUNK, Tree, folders_of
 from ..tree.archive import Archive
 from ..tree.once import OnceTree
 from ..tree.zipped import ZipTree
@@ -50,6 +51,14 @@ class VerifiedWheel:
     contents: Contents
     envelope: bytes | None
     requires: tuple[str, ...]
+    _archive: Archive = field(repr=False, compare=False)
+
+    def sha256(self) -> str:
+        """The file's own digest in hexadecimal: of the one that was verified, whatever lies at its path by now."""
+        hasher = hashlib.sha256()
+        for at in range(0, self._archive.size, CHUNK):
+            hasher.update(self._archive.read(at, min(CHUNK, self._archive.size - at)))
+        return hasher.hexdigest()
 
 
 @contextmanager
@@ -118,6 +127,7 @@ def _verify(archive: Archive) -> VerifiedWheel:
         contents=contents_of(bundle, distribution_of(identity.distribution, identity.version, info, covered)),
         envelope=envelope,
         requires=metadata.requires,
+        _archive=archive,
     )
 
 

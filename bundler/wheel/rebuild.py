@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterator
+from itertools import islice
 from tempfile import TemporaryDirectory
 
 from ..bundle.compare import differences
@@ -28,6 +29,8 @@ from .identity import WheelIdentity
 ReadInfo = Callable[[str], bytes]
 # Lines that differ, shown one by one.
 _MAX_LINES = 10
+# Bytes of two files whose lines are compared: that takes more than linear time.
+_MAX_SHOWN = 256 * 1024
 _GENERATOR = "Generator: "
 
 
@@ -105,15 +108,17 @@ def _info_differences(
         lines = _lines(read_there(name), read_here(name))
         only_tool = name == "WHEEL" and bool(lines) and all(line[1:].startswith(_GENERATOR) for line in lines)
         shown = "; ".join(map(printable, lines[:_MAX_LINES])) + ("; …" if len(lines) > _MAX_LINES else "")
-        message = f".dist-info/{printable(name)} has other content: {shown or 'other line ends'}"
+        message = f".dist-info/{printable(name)} has other content: {shown or 'other line ends, or too much to show'}"
         yield _difference(name, message, "warning" if only_tool else "error")
 
 
 def _lines(there: bytes, here: bytes) -> list[str]:
-    """The lines that differ: `-` for what lies there, `+` for what the source builds."""
+    """The lines that differ: `-` for what lies there, `+` for what the source builds; none of what is too large for it."""
+    if len(there) + len(here) > _MAX_SHOWN:
+        return []
     old, new = (data.decode(errors="replace").splitlines() for data in (there, here))
-    lines = difflib.unified_diff(old, new, n=0, lineterm="")
-    return [line for line in lines if line[:3] not in ("---", "+++", "@@ ")]
+    lines = islice(difflib.unified_diff(old, new, n=0, lineterm=""), 2, None)  # names of files come first
+    return [line for line in lines if not line.startswith("@@")]
 
 
 def _difference(path: str, message: str, severity: str = "error") -> Diagnostic:

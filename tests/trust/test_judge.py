@@ -254,6 +254,14 @@ def test_a_bundle_is_covered_by_the_attestation_of_its_wheel() -> None:
     assert judge(bundle, [attest("one", CONTENTS)], policy("one"), NOW).trusted
 
 
+def test_the_attestation_of_a_bundle_alone_is_none_of_its_wheel() -> None:
+    alone = attest("one", replace(CONTENTS, distribution=None))
+    held = replace(policy("one"), attestations={"x.dsse.json": alone.to_bytes()})
+    assert outcome([], held) == MISSING
+    assert outcome([attest("one", CONTENTS)], held) == "trusted"
+    assert judge(replace(CONTENTS, distribution=None), [], held, NOW).trusted
+
+
 def test_the_policys_attestations_of_other_releases_are_passed_over() -> None:
     other = attest("one", replace(CONTENTS, manifest_digest="sha256:" + "8" * 64))
     rules = replace(policy("one"), attestations={"x.dsse.json": other.to_bytes()})
