@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from .provider.closure import Closure as Closure
     from .provider.closure import find_closure as find_closure
     from .provider.load import load_provider as load_provider
+    from .publish.channels import promote as promote
+    from .publish.channels import resolve as resolve
     from .publish.index import FolderIndex as FolderIndex
+    from .publish.revoke import revoke as revoke
     from .runtime.evaluate import Evaluation as Evaluation
     from .runtime.host_actions import HostActionResult as HostActionResult
     from .runtime.host_actions import host_action_input_digest as host_action_input_digest
@@ -96,7 +99,10 @@ _HOMES = {
     "open_path": "bundle.open",
     "open_provider": "runtime.open",
     "open_wheel": "wheel.check",
+    "promote": "publish.channels",
     "receipt_of": "runtime.receipts",
+    "resolve": "publish.channels",
+    "revoke": "publish.revoke",
     "validate_host_action_result": "runtime.host_actions",
     "verify_bundle": "bundle.verify",
     "write_bundle": "bundle.write",
