@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .provider.closure import Closure as Closure
     from .provider.closure import find_closure as find_closure
     from .provider.load import load_provider as load_provider
+    from .publish.channels import promote as promote
+    from .publish.channels import resolve as resolve
     from .publish.checks import Checked as Checked
     from .publish.checks import run_checks as run_checks
     from .publish.evidence import Evidence as Evidence
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from .publish.index import FolderIndex as FolderIndex
     from .publish.pitfalls import Pitfall as Pitfall
     from .publish.pitfalls import read_pitfalls as read_pitfalls
+    from .publish.revoke import revoke as revoke
     from .runtime.evaluate import Evaluation as Evaluation
     from .runtime.host_actions import HostActionResult as HostActionResult
     from .runtime.host_actions import host_action_input_digest as host_action_input_digest
@@ -121,10 +124,13 @@ _HOMES = {
     "open_provider": "runtime.open",
     "open_wheel": "wheel.check",
     "parse_public_key": "trust.keys",
+    "promote": "publish.channels",
     "read_evidence": "publish.evidence",
     "read_pitfalls": "publish.pitfalls",
     "read_policy": "trust.policy",
     "receipt_of": "runtime.receipts",
+    "resolve": "publish.channels",
+    "revoke": "publish.revoke",
     "run_checks": "publish.checks",
     "sign_wheel": "trust.sign",
     "validate_host_action_result": "runtime.host_actions",

@@ -42,7 +42,7 @@ def recall_bundle(
         tree=listed,
         manifest=manifest,
         manifest_digest=sha256(found[0]),
-        executable=frozenset(executable & manifest.files.keys()),
+        executable=frozenset(executable),
         provider=provider,
         closure=closure,
         warnings=warnings,
@@ -63,4 +63,4 @@ def fingerprint_of(bundle: VerifiedBundle) -> str | None:
     fingerprint = fingerprint_tree(tree, entries, kept, executable, room=0, keep=(MANIFEST_NAME,))
     if MANIFEST_NAME not in kept or sha256(kept[MANIFEST_NAME][0]) != bundle.manifest_digest:
         return None
-    return fingerprint if executable & manifest.files.keys() == bundle.executable else None
+    return fingerprint if executable == bundle.executable else None

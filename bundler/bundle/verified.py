@@ -21,7 +21,7 @@ class VerifiedBundle:
     manifest: BundleManifest
     #: The digest of manifest.json as a file.
     manifest_digest: str
-    #: Paths of the files with an executable bit, which no digest of the bundle covers.
+    #: Paths of the files with an executable bit, manifest.json among them, which no digest of the bundle covers.
     executable: frozenset[str]
     provider: Provider
     closure: Closure

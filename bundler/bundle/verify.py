@@ -43,14 +43,14 @@ def verify_bundle(tree: Tree) -> VerifiedBundle:
 
     Raises `BundlerError`: `file-missing`, `parse-failed`, `schema-invalid`, the `bundle-…` codes, and those of loading.
     """
-    data = _read_manifest(tree)
+    data, executable = _read_manifest(tree)
     try:
-        return _verify(tree, data)
+        return _verify(tree, data, executable)
     except BundlerError as error:
         raise _for_its_user(error) from None
 
 
-def _verify(tree: Tree, data: bytes) -> VerifiedBundle:
+def _verify(tree: Tree, data: bytes, executable: bool) -> VerifiedBundle:
     # 1. the manifest
     manifest, document = bundle_manifest.read(data)
     faults: list[BundlerError] = []
@@ -107,7 +107,7 @@ def _verify(tree: Tree, data: bytes) -> VerifiedBundle:
         tree=listed,
         manifest=manifest,
         manifest_digest=sha256(data),
-        executable=frozenset(listed.executable),
+        executable=frozenset({*listed.executable, *([MANIFEST_NAME] if executable else [])}),
         provider=provider,
         closure=closure,
         warnings=tuple(warnings),
@@ -128,9 +128,11 @@ def _for_its_user(error: BundlerError) -> BundlerError:
     return BundlerError(error.code, error.message, hint=diagnostics[0].hint, diagnostics=diagnostics)
 
 
-def _read_manifest(tree: Tree) -> bytes:
+def _read_manifest(tree: Tree) -> tuple[bytes, bool]:
+    """The bytes of manifest.json, and whether it is executable."""
     try:
-        return tree.read(MANIFEST_NAME, MAX_MANIFEST_BYTES)
+        with tree.open(MANIFEST_NAME) as reader:
+            return reader.read_all(MAX_MANIFEST_BYTES), reader.executable
     except BundlerError as error:
         if error.code == "file-missing":
             raise BundlerError(

@@ -212,9 +212,8 @@ def _revocations(table: _Table) -> tuple[Envelope | None, Sequences | None]:
     from .sequences import Sequences
 
     path = os.path.join(table.folder, file)
-    return read_document_envelope(read_small(path, MAX_ENVELOPE)[0], path), Sequences(
-        os.path.join(table.folder, folder)
-    )
+    listed = read_document_envelope(read_small(path, MAX_ENVELOPE)[0], path)
+    return listed, Sequences(os.path.join(table.folder, folder))
 
 
 def _key(table: _Table) -> TrustedKey:

@@ -153,7 +153,9 @@ def test_what_cannot_be_promoted(index: FolderIndex) -> None:
         assert code_of(lambda r=reference: promote(index, r, channel="x", signer=signer("channel"))) == "option-invalid"
     (file,) = (each for each in index.project("agent-graph-provider-acme-demo") if each.version == "0.2.0")
     shutil.copy(wheel("other").path, Path(index.root, file.path))
-    assert code_of(lambda: move(index, "0.2.0", "0.1.0")) in ("archive-invalid", "wheel-identity-mismatch")
+    assert code_of(lambda: move(index, "0.2.0", "0.1.0")) == "wheel-identity-mismatch"
+    shutil.copy(installs.wheel("newer").path, Path(index.root, file.path))  # a good one, but not the one that is listed
+    assert code_of(lambda: move(index, "0.2.0", "0.1.0")) == "index-file-mismatch"
     assert index.head() == head
 
 

@@ -205,6 +205,7 @@ TAMPERED: dict[str, tuple[Callable[[Path], object], str]] = {
         "wheel-identity-mismatch",
     ),
     "an executable bit set": (lambda site: (site / BUNDLE / "data.txt").chmod(0o755), "signature-invalid"),
+    "an executable manifest": (lambda site: (site / BUNDLE / "manifest.json").chmod(0o755), "signature-invalid"),
     "an executable bit cleared": (lambda site: (site / BUNDLE / "scripts/check.py").chmod(0o644), "signature-invalid"),
     "a dependency added": (dependency, "signature-invalid"),
     "another summary": (lambda site: edit(site, METADATA, "Summary: ", "Summary: x"), "signature-invalid"),
@@ -388,8 +389,8 @@ def mutate(site: Path, chosen: random.Random) -> None:
         return
     elif kind == "remove":
         place.unlink()
-        if chosen.random() < 0.5:
-            drop_row(site, path) if path != RECORD else None
+        if chosen.random() < 0.5 and (site / RECORD).exists():
+            drop_row(site, path)
         return
     elif kind == "copy":
         target = f"{path.rpartition('/')[0]}/{chosen.choice(['x.py', 'LICENSE', 'METADATA', 'bundle.dsse.json'])}"
