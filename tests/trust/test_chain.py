@@ -354,7 +354,7 @@ def test_random_changes(fuzzed: Path, seed: int, count: int) -> None:
             covered = {path for path in before if path.removeprefix(f"{INFO}/") not in INSTALLER_FILES}
             assert {path for path in now if path.startswith((MODULE, INFO))} >= covered
             assert {path: now[path] for path in covered} == {
-                path: (before[path][0], before[path][1] & 0o100 if path.startswith(BUNDLE) else now[path][1])
+                path: (before[path][0], before[path][1] & 0o100 if path.startswith(f"{BUNDLE}/") else now[path][1])
                 for path in covered
             }
             more = set(now) - set(before)
