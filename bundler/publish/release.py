@@ -112,18 +112,15 @@ def complete(
     `index-file-mismatch`, and `output-write-failed`. After an error nothing was added, and nothing signed is left.
     """
     folder = os.path.abspath(os.fspath(output))
-    with open_wheel(built.wheel) as wheel:
+    with open_wheel(built.wheel) as wheel, working_folder(folder) as work:
         _check_built(built)
         place = os.path.join(folder, wheel.identity.stem)
         if not os.path.lexists(place):
-            with working_folder(folder) as work:
-                staged = work / "release"
-                staged.mkdir()
-                made = _Making(
-                    built=built, wheel=wheel, folder=staged, signer=signer, policy=policy, index=index
-                ).make()
-                if put_folder(staged, place):
-                    return replace(made, folder=place, is_new=True, warnings=_warnings(built, made))
+            staged = work / "release"
+            staged.mkdir()
+            made = _Making(built=built, wheel=wheel, folder=staged, signer=signer, policy=policy, index=index).make()
+            if put_folder(staged, place):
+                return replace(made, folder=place, is_new=True, warnings=_warnings(built, made))
         # It is there, or another process was first.
         found = read_release(place)
         check_files(found)

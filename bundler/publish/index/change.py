@@ -118,7 +118,9 @@ class Writer:
             if found is None or is_begun:
                 new.add(each.project)
         known = projects_of(self.root) if new else []
-        return _pages(projects, {*known, *new} if new - set(known) else None, change.documents)
+        # Of a change that was begun the one page of all projects can be in place, and the other not.
+        is_listed = not new or (not is_begun and new <= set(known))
+        return _pages(projects, None if is_listed else {*known, *new}, change.documents)
 
     def _check_places(self, paths: Sequence[str]) -> None:
         """Make folders, and raise before the journal entry what would keep from its place what follows from it."""

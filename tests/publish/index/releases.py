@@ -18,7 +18,7 @@ from bundler.errors import BundlerError
 from bundler.publish.index import FolderIndex
 
 #: What changes a file system.
-_STEPS = ("replace", "link", "mkdir", "fsync", "unlink", "rmdir")
+_STEPS = ("replace", "rename", "link", "mkdir", "fsync", "unlink", "rmdir")
 
 
 def wheel(folder: Path, name: str = "demo", version: str = "1.0", *, requires: str = ">=3.8", text: str = "") -> Path:
