@@ -105,6 +105,7 @@ def test_the_benchmark_runs(tmp_path: Path) -> None:
         "copy, digest, scan",
         "against hatchling",
         "with a record",
+        "folder index of 1,000 releases",
     ):
         assert part in done.stdout
 
