@@ -25,7 +25,11 @@ def test_a_cluster_builds_and_the_caller_signs(tmp_path: Path) -> None:
     with (
         warnings.catch_warnings(),
         LocalCluster(
-            n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", local_directory=str(tmp_path)
+            n_workers=1,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            local_directory=str(tmp_path),
         ) as cluster,
         Client(cluster) as client,
     ):
