@@ -36,12 +36,15 @@ def source_state(opened: Opened, settings: Settings) -> SourceState:
     return state_of(opened.root, digest)
 
 
-def state_of(root: str, fingerprint: str) -> SourceState:
-    """The same for a source in the folder `root` that had this fingerprint."""
+def state_of(root: str, fingerprint: str, output: str | None = None) -> SourceState:
+    """The same for a source in the folder `root` that had this fingerprint; what is built into `output` makes nothing dirty."""
     commit = _git(root, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return SourceState(fingerprint=fingerprint)
-    changes = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    places = ["."]
+    if output is not None and not (inside := os.path.relpath(output, root)).startswith(os.pardir):
+        places.append(f":(exclude,literal){inside}")
+    changes = _git(root, "status", "--porcelain", "--untracked-files=normal", "--", *places)
     return SourceState(fingerprint=fingerprint, commit=commit.strip(), dirty=changes is None or bool(changes.strip()))
 
 
