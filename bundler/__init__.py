@@ -38,9 +38,17 @@ if TYPE_CHECKING:
     from .publish.evidence import Evidence as Evidence
     from .publish.evidence import read_evidence as read_evidence
     from .publish.index import FolderIndex as FolderIndex
+    from .publish.many import release_many as release_many
     from .publish.pitfalls import Pitfall as Pitfall
     from .publish.pitfalls import read_pitfalls as read_pitfalls
+    from .publish.record import Release as Release
+    from .publish.record import read_release as read_release
+    from .publish.release import release as release
+    from .publish.repository import find_repository as find_repository
     from .publish.revoke import revoke as revoke
+    from .publish.targets import FolderTarget as FolderTarget
+    from .publish.targets import ServerTarget as ServerTarget
+    from .publish.targets import publish_all as publish_all
     from .runtime.evaluate import Evaluation as Evaluation
     from .runtime.host_actions import HostActionResult as HostActionResult
     from .runtime.host_actions import host_action_input_digest as host_action_input_digest
@@ -89,6 +97,7 @@ _HOMES = {
     "Evaluation": "runtime.evaluate",
     "Evidence": "publish.evidence",
     "FolderIndex": "publish.index",
+    "FolderTarget": "publish.targets",
     "HostActionResult": "runtime.host_actions",
     "InstalledProvider": "wheel.installed",
     "Limits": "runtime.process",
@@ -100,8 +109,10 @@ _HOMES = {
     "Plan": "bundle.plan",
     "Provider": "protocol.model",
     "ReadReceipt": "runtime.receipts",
+    "Release": "publish.record",
     "Route": "runtime.route",
     "Rule": "trust.policy",
+    "ServerTarget": "publish.targets",
     "Settings": "wheel.settings",
     "Signer": "trust.signing",
     "Tree": "tree",
@@ -113,6 +124,7 @@ _HOMES = {
     "build": "bundle.write",
     "find_closure": "provider.closure",
     "find_installed": "wheel.installed",
+    "find_repository": "publish.repository",
     "host_action_input_digest": "runtime.host_actions",
     "list_installed": "wheel.installed",
     "load_provider": "provider.load",
@@ -125,10 +137,14 @@ _HOMES = {
     "open_wheel": "wheel.check",
     "parse_public_key": "trust.keys",
     "promote": "publish.channels",
+    "publish_all": "publish.targets",
     "read_evidence": "publish.evidence",
     "read_pitfalls": "publish.pitfalls",
     "read_policy": "trust.policy",
+    "read_release": "publish.record",
     "receipt_of": "runtime.receipts",
+    "release": "publish.release",
+    "release_many": "publish.many",
     "resolve": "publish.channels",
     "revoke": "publish.revoke",
     "run_checks": "publish.checks",

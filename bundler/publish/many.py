@@ -79,7 +79,7 @@ def release_many(
 def check_source(source: str, output: str, folder: str) -> Prepared:
     """Make every check of a source, and leave wheel and sdist in `folder`, which is made. Raises what `run_checks` does."""
     with run_checks(source, work_folder(source, output)) as checked:
-        built = prepared(source, checked)
+        built = prepared(source, output, checked)
         os.makedirs(folder)
         moved = [os.path.join(folder, os.path.basename(path)) for path in (built.wheel, built.sdist)]
         for path, place in zip((built.wheel, built.sdist), moved, strict=True):

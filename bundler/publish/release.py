@@ -70,7 +70,7 @@ def release(
     `run_checks` raises, and what `complete` does.
     """
     with run_checks(source, work_folder(source, output), progress=progress) as checked:
-        return complete(prepared(source, checked), output, signer=signer, policy=policy, index=index)
+        return complete(prepared(source, output, checked), output, signer=signer, policy=policy, index=index)
 
 
 def work_folder(source: str | os.PathLike[str], output: str | os.PathLike[str]) -> str:
@@ -81,9 +81,9 @@ def work_folder(source: str | os.PathLike[str], output: str | os.PathLike[str]) 
     return os.path.join(os.path.abspath(os.fspath(output)), WORK, f"{os.path.basename(root)}-{key}")
 
 
-def prepared(source: str | os.PathLike[str], checked: Checked) -> Prepared:
+def prepared(source: str | os.PathLike[str], output: str | os.PathLike[str], checked: Checked) -> Prepared:
     """What was checked, with what git says of its source."""
-    text = os.path.abspath(os.fspath(source))
+    text = os.path.realpath(os.fspath(source))
     root = text if os.path.isdir(text) else os.path.dirname(text)
     if checked.evidence.source is None:
         raise AssertionError("evidence that passed is about a source")
@@ -91,7 +91,7 @@ def prepared(source: str | os.PathLike[str], checked: Checked) -> Prepared:
         wheel=checked.wheel.path,
         sdist=checked.sdist,
         evidence=checked.evidence,
-        source=state_of(root, checked.evidence.source),
+        source=state_of(root, checked.evidence.source, os.path.realpath(os.fspath(output))),
         warnings=checked.warnings,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..bundle.fingerprint import fingerprint_tree
@@ -36,12 +37,15 @@ def source_state(opened: Opened, settings: Settings) -> SourceState:
     return state_of(opened.root, digest)
 
 
-def state_of(root: str, fingerprint: str) -> SourceState:
-    """The same for a source in the folder `root` that had this fingerprint."""
+def state_of(root: str, fingerprint: str, output: str | None = None) -> SourceState:
+    """The same for a source in the folder `root` that had this fingerprint; what is built into `output` makes nothing dirty."""
     commit = _git(root, "rev-parse", "--verify", "HEAD")
     if commit is None:
         return SourceState(fingerprint=fingerprint)
-    return SourceState(fingerprint=fingerprint, commit=commit.strip(), dirty=_is_dirty(root))
+    places = ["."]
+    if output is not None and not (inside := os.path.relpath(output, root)).startswith(os.pardir):
+        places.append(f":(exclude,literal){inside}")
+    return SourceState(fingerprint=fingerprint, commit=commit.strip(), dirty=_is_dirty(root, places))
 
 
 def fingerprint_of(opened: Opened, settings: Settings) -> str | None:
@@ -53,8 +57,8 @@ def fingerprint_of(opened: Opened, settings: Settings) -> str | None:
     return fingerprint_tree(opened.tree, entries, {}, set(), room=0)
 
 
-def _is_dirty(folder: str) -> bool:
-    """Whether anything in the folder is not as HEAD has it; so, too, where only commands of the repository could tell."""
+def _is_dirty(folder: str, places: Sequence[str]) -> bool:
+    """Whether anything in these places of the folder is not as HEAD has it; so, too, where only commands of the repository could tell."""
     # Filters of its own settings, and submodules with settings of their own, are commands that git would run.
     settings = _git(folder, "config", "--list", "--null", "--show-scope", "--name-only")
     entries = _git(folder, "ls-files", "--stage", "-z", "--", ".")
@@ -66,7 +70,7 @@ def _is_dirty(folder: str) -> bool:
             return True
     if any(entry.startswith("160000 ") for entry in entries.split("\0")):
         return True
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", *places)
     return changes is None or bool(changes.strip())
 
 

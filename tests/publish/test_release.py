@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
@@ -302,3 +303,18 @@ def test_two_at_once_make_one_release(tmp_path: Path) -> None:
         read_envelope(Path(tmp_path / "out" / PLACE / f"{PLACE}-py3-none-any.whl{SUFFIX}").read_bytes(), "x"), Envelope
     )
     assert read_release(tmp_path / "out" / PLACE).id == released(tmp_path / "other").id
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_what_a_release_writes_makes_its_source_not_dirty(tmp_path: Path, dirty: bool) -> None:
+    source = Path(shutil.copytree(installs.source(), tmp_path / "source"))
+    git = ["git", "-C", str(source), "-c", "user.name=n", "-c", "user.email=n@example.org"]
+    for line in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "m"]):
+        subprocess.run([*git, *line], check=True, capture_output=True)
+    if dirty:
+        (source / "notes.txt").write_text("new\n")
+    made = release(source, source / "dist", signer=signed.signer("release"))
+    envelope = read_envelope(Path(made.path(made.wheel + SUFFIX)).read_bytes(), "provenance")
+    (found,) = check_provenance(envelope, {})["buildDefinition"]["resolvedDependencies"]
+    assert found["annotations"]["dirty"] is dirty
+    assert len(found["annotations"]["gitCommit"]) == 40
