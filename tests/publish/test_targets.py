@@ -11,7 +11,7 @@ import pytest
 from bundler.errors import BundlerError
 from bundler.publish.record import read_release, read_states
 from bundler.publish.repository import Repository
-from bundler.publish.server import Patience
+from bundler.publish.server import Patience, upload
 from bundler.publish.targets import FolderTarget, ServerTarget, publish, publish_all
 from bundler.runtime.open import open_provider
 from bundler.trust.provenance import SUFFIX
@@ -106,6 +106,15 @@ def test_publishing_goes_on_where_it_failed(tmp_path: Path) -> None:
         assert set(publish(made, target).added) == set(made.distributions)
     (state,) = read_states(made.folder)
     assert (state.state, state.missing, state.error) == ("succeeded", (), None)
+
+
+def test_a_file_that_changed_since_is_not_uploaded(tmp_path: Path) -> None:
+    made = released(tmp_path)
+    listening = Index()
+    with serving(listening) as url:
+        repository, digests = server(url).repository, {made.wheel: "0" * 64}
+        assert code_of(lambda: upload([made.path(made.wheel)], repository, digests=digests)) == "publish-file-invalid"
+    assert (listening.posts, listening.gets) == ([], [])
 
 
 def test_one_target_that_fails_does_not_keep_it_from_the_others(tmp_path: Path) -> None:
