@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 from ..errors import BundlerError
-from ..protocol.documents import parse_json
-from ..protocol.identifiers import is_id
+from ..trust.documents import read_channel, read_document_envelope
 from ..wheel.distinfo import MAX_BYTES, normalized
 from ..wheel.naming import distribution_name, python_version
 from .index import Changed, FolderIndex
 from .index.layout import DOCUMENTS, MAX_DOCUMENT
 from .index.records import METADATA, IndexFile
 from .index.storage import files_below, read
+from .published import split_reference
 
 _CHANNELS = f"{DOCUMENTS}/channels"
 
@@ -37,7 +35,7 @@ def yank(
     find no other version, unless `force`; `option-invalid`, `index-version-missing`, `index-conflict` where the index
     changes meanwhile, and what changes of an index raise.
     """
-    project, version = split(reference, distribution)
+    project, version = _place(reference, distribution)
     head = expect_head or index.head().digest
     users = [] if force else [*_channels(index, project, version), *_dependents(index, project, version)]
     if users:
@@ -54,16 +52,13 @@ def unyank(
     expect_head: str | None = None,
 ) -> Changed:
     """Take the advice back. Raises `option-invalid`, `index-version-missing`, and what changes of an index raise."""
-    project, version = split(reference, distribution)
+    project, version = _place(reference, distribution)
     return index.unyank(project, version, who=who, expect_head=expect_head)
 
 
-def split(reference: str, distribution: str | None = None) -> tuple[str, str]:
-    """Project and version of the release `ID@VERSION` in an index. Raises `option-invalid`."""
-    provider_id, _, version = reference.partition("@")
-    if not is_id(provider_id) or not version:
-        message = f"{reference!r} is no release; ID@VERSION is expected, such as acme/release@1.0.0"
-        raise BundlerError("option-invalid", message, hint="name Provider and version: ID@VERSION")
+def _place(reference: str, distribution: str | None) -> tuple[str, str]:
+    """Project and version of a release in an index. Raises `option-invalid`."""
+    provider_id, version = split_reference(reference, "ID@VERSION")
     with suppress(BundlerError):  # its author declared one
         version = python_version(version)
     return normalized(distribution or distribution_name(provider_id)), version
@@ -74,21 +69,12 @@ def _channels(index: FolderIndex, project: str, version: str) -> Iterator[str]:
     for place, _ in files_below(index.root, _CHANNELS):
         name = place.removeprefix(f"{DOCUMENTS}/")
         try:
-            release = _pointed_at(read(index.root, place, MAX_DOCUMENT) or b"", name)
-        except (BundlerError, KeyError, TypeError, ValueError):
+            channel = read_channel(read_document_envelope(read(index.root, place, MAX_DOCUMENT) or b"", name))
+        except BundlerError:
             yield f"{name} can't be read, so it may lead there"
             continue
-        if (normalized(release["distribution"]), release["pythonVersion"]) == (project, version):
+        if (channel.distribution, channel.python_version) == (project, version):
             yield f"the channel {name} leads there"
-
-
-def _pointed_at(data: bytes, name: str) -> dict[str, Any]:
-    """What a channel's document says of the release that it leads to; its signature is nothing to us."""
-    envelope = parse_json(data, name).value
-    release = parse_json(b64decode(envelope["payload"], validate=True), name).value["release"]
-    if not isinstance(release["distribution"], str) or not isinstance(release["pythonVersion"], str):
-        raise TypeError(name)
-    return dict(release)
 
 
 def _dependents(index: FolderIndex, project: str, version: str) -> Iterator[str]:

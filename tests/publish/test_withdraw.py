@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,8 @@ import pytest
 from bundler.errors import BundlerError
 from bundler.publish.index import FolderIndex
 from bundler.publish.withdraw import unyank, yank
+from bundler.trust.documents import PAYLOAD_TYPE, Channel
+from bundler.trust.envelope import Envelope, Signature
 
 from .index.releases import code_of, make_index, wheel
 
@@ -27,9 +27,20 @@ def needing(folder: Path, requirement: str) -> Path:
 
 
 def channel(version: str, distribution: str = PROJECT) -> bytes:
-    release = {"distribution": distribution, "pythonVersion": version, "version": version}
-    payload = b64encode(json.dumps({"release": release}).encode()).decode()
-    return json.dumps({"payload": payload, "payloadType": "x", "signatures": []}).encode()
+    """A document as an index has it; whose signature it is is nothing to a yank."""
+    document = Channel(
+        sequence=1,
+        expires=2_000_000_000,
+        provider_id="acme/demo",
+        channel="stable",
+        version=version,
+        digest="sha256:" + "0" * 64,
+        distribution=distribution,
+        python_version=version,
+        hashes=("0" * 64,),
+    )
+    signature = Signature(key_id="somebody", value=b"x")
+    return Envelope(name="x", payload=document.payload(), signatures=(signature,), payload_type=PAYLOAD_TYPE).to_bytes()
 
 
 def yanked(index: FolderIndex) -> dict[str, str | None]:
