@@ -44,8 +44,8 @@ class GlobalOptions:
         from ..trust.host import make_host
 
         policy = self.policy
-        if policy is None:  # an empty --policy is one that can't be read, not none
-            policy = os.environ.get(POLICY_VARIABLE) or None
+        if policy is None:  # an empty one, here or there, is one that can't be read, not none
+            policy = os.environ.get(POLICY_VARIABLE)
         return make_host(policy=policy, attestations=attestations, demand_policy=demand_policy, authoring=authoring)
 
     @contextmanager

@@ -290,6 +290,9 @@ def test_a_host_with_a_policy(here: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert refused("-m", "source", "evaluate", "main") == "signature-missing"
     assert agent_bundler("-m", "source", "validate").status == 0  # an author's own
     assert agent_bundler("-m", "provider:acme/demo", "route", "main", "--policy", "trust.toml").status == 0
+    for name in ("none.toml", ""):
+        monkeypatch.setenv("AGENT_BUNDLER_POLICY", name)
+        assert refused("-m", "provider:acme/demo", "evaluate", "main") == "signature-verifier-failed"
     monkeypatch.setenv("AGENT_BUNDLER_POLICY", "none.toml")
     assert refused("-m", "provider:acme/demo", "evaluate", "main") == "signature-verifier-failed"
     monkeypatch.delenv("AGENT_BUNDLER_POLICY")
