@@ -25,6 +25,7 @@ from hashlib import sha256
 from ..errors import BundlerError
 from ..paths import junk
 from ..tree import DirectoryTree, folders_of
+from .disk import sync
 from .layout import MANIFEST_NAME, MAX_MANIFEST_BYTES
 from .manifest import read
 
@@ -107,8 +108,8 @@ def flush(folder: str) -> None:
         if not _sync_file_system(descriptor):
             for root, _, names in os.walk(folder):
                 for name in names:
-                    _flush_folder(os.path.join(root, name))
-                _flush_folder(root)
+                    sync(os.path.join(root, name))
+                sync(root)
     finally:
         os.close(descriptor)
 
@@ -171,7 +172,7 @@ def _place(staged: str, target: str) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
         else:
-            _flush_folder(os.path.dirname(target))
+            sync(os.path.dirname(target))
             return
         # Until the old bundle is gone it is ours: no other build clears it, or changes the target, meanwhile.
         lock = lock_folder(target)
@@ -208,7 +209,7 @@ def _replace(staged: str, target: str) -> bool:
         else:
             os.rename(old, target)
         raise _not_ours(target, reason)
-    _flush_folder(os.path.dirname(target))
+    sync(os.path.dirname(target))
     _remove(old)
     return True
 
@@ -261,14 +262,6 @@ def missing_folders(folder: str) -> list[str]:
         missing.append(folder)
         folder = os.path.dirname(folder)
     return missing
-
-
-def _flush_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_failed(path: str, error: OSError) -> BundlerError:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ..bundle.digests import digest_file
+from ..bundle.disk import alone, sync
 from ..bundle.swap import flush, write_failed
 from ..errors import BundlerError, Diagnostic
 from ..paths import printable
@@ -25,7 +24,6 @@ from ..protocol.documents import parse_json
 from ..tree import DirectoryTree
 from ..trust.provenance import SUFFIX
 from .evidence import BuiltFile
-from .index.storage import flush as flush_names
 
 SCHEMA = "agent-bundler.release.v1"
 NAME = "release.json"
@@ -173,7 +171,7 @@ def put_folder(staged: Path, place: str) -> bool:
         staged.chmod(0o755)
         flush(str(staged))
         os.rename(staged, place)
-        flush_names(os.path.dirname(place))
+        sync(os.path.dirname(place))
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             return False
@@ -197,7 +195,7 @@ def read_states(folder: str) -> tuple[TargetState, ...]:
 def note_state(release: Release, state: TargetState) -> None:
     """Write down how far a target is. Raises `output-write-failed`."""
     try:
-        with _alone(release.folder):
+        with alone(release.folder):
             before = {(each.kind, each.place): each for each in read_states(release.folder)}
             after = {**before, (state.kind, state.place): state}
             staged = release.path(f".{TARGETS}.new")
@@ -210,19 +208,6 @@ def note_state(release: Release, state: TargetState) -> None:
             os.replace(staged, release.path(TARGETS))
     except OSError as error:
         raise write_failed(release.path(TARGETS), error) from None
-
-
-@contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Be the only process that writes into the folder. Raises OSError."""
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _read(folder: str, value: Any) -> Release:

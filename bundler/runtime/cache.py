@@ -7,6 +7,7 @@ import os
 import stat
 from contextlib import suppress
 
+from ..bundle.disk import sync
 from ..bundle.swap import write_failed
 from ..errors import BundlerError
 from ..trust.folders import OTHERS_WRITE, check_outside, own_folder
@@ -63,11 +64,7 @@ def keep(folder: str, digest: str, media_type: str, data: bytes) -> str:
             with suppress(OSError):
                 os.unlink(staged)
             raise
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(folder)
     except OSError as error:
         raise write_failed(path, error) from None
     return path

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
+from ..bundle.disk import put_new, sync
 from ..bundle.swap import write_failed
 from ..errors import BundlerError
 from ..tree.opening import kind_of
@@ -130,7 +131,7 @@ def replace_file(place: str, data: bytes, before: os.stat_result) -> None:
                     hint="look at what has changed, then try again",
                 )
             os.replace(staged, place)
-        _flush(os.path.dirname(place))
+        sync(os.path.dirname(place))
     except OSError as error:
         raise write_failed(place, error) from None
 
@@ -143,9 +144,9 @@ def new_file(place: str, data: bytes) -> Iterator[None]:
     """
     try:
         with _staged(place, data) as staged:
-            _put(staged, place)
+            put_new(staged, place)
         made = os.stat(place)
-        _flush(os.path.dirname(place))
+        sync(os.path.dirname(place))
     except FileExistsError:
         raise _exists(place) from None
     except OSError as error:
@@ -183,19 +184,6 @@ def _staged(place: str, data: bytes, before: os.stat_result | None = None) -> It
             os.unlink(staged)
 
 
-def _put(staged: str, place: str) -> None:
-    """Give a new file its name if nobody has taken it: a link replaces nothing, whoever else writes there."""
-    try:
-        os.link(staged, place)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP):
-            raise
-        # A file system without links: other writers of Runs are kept away by the lock.
-        if os.path.lexists(place):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-        os.rename(staged, place)
-
-
 def _clear(folder: str) -> None:
     """Remove what killed writers left: whoever holds the lock is the only one."""
     with os.scandir(folder) as entries:
@@ -223,14 +211,6 @@ def _lock(descriptor: int, folder: str, until: float) -> None:
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _flush(folder: str) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _exists(place: str) -> BundlerError:

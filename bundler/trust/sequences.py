@@ -12,6 +12,7 @@ import os
 import stat
 from hashlib import sha256
 
+from ..bundle.disk import alone
 from ..bundle.swap import write_failed
 from ..errors import BundlerError
 from ..protocol.canonical import canonical
@@ -54,17 +55,11 @@ class Sequences:
         """Note a document whose signature was verified. Raises the same, and `output-write-failed`."""
         if not self.is_new(document):
             return
-        import fcntl
-
         try:
-            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX)
+            with alone(self.folder) as folder:
                 if self.is_new(document):  # another process may have noted a later one meanwhile
                     self._write(document)
                     os.fsync(folder)
-            finally:
-                os.close(folder)
         except OSError as error:
             raise write_failed(self.folder, error) from None
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from ...bundle.disk import sync
 from ...errors import BundlerError
 from .change import files_of, pages_of, preparing, projects_of, writing
 from .check import Progress, file_findings, files_in, nothing, strays
 from .journal import START, Entry, check_head, read_entries, read_head
 from .layout import DOCUMENTS, FILES, FOLDERS, HEAD, MAX_PAGE, SIMPLE
 from .records import METADATA, read_name
-from .storage import files_below, flush, put, read
+from .storage import files_below, put, read
 
 
 def rebuild(root: str, who: str, patience: float, progress: Progress = nothing) -> list[str]:
@@ -87,7 +88,7 @@ def _remove(root: str, path: str) -> None:
     """Remove a file, and its folder where nothing else is in it. Raises OSError."""
     os.unlink(os.path.join(root, path))
     folder = os.path.join(root, os.path.dirname(path))
-    flush(folder)
+    sync(folder)
     if os.path.dirname(path) not in FOLDERS:
         with suppress(OSError):
             os.rmdir(folder)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
+from ...bundle import disk
 from ...errors import BundlerError
 from ...tree.base import CHUNK
 from ...tree.opening import kind_of
@@ -100,22 +101,14 @@ def put(root: str, staged: str, path: str) -> None:
     folder = os.path.dirname(path)
     make_folder(root, folder)
     os.replace(staged, os.path.join(root, path))
-    flush(os.path.join(root, folder))
+    disk.sync(os.path.join(root, folder))
 
 
 def put_new(root: str, staged: str, path: str) -> None:
     """The same where nothing is: of any number of writers one succeeds. Raises OSError, FileExistsError for the others."""
     place = os.path.join(root, path)
-    try:
-        os.link(staged, place)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP):
-            raise
-        # A file system without links: here the lock alone keeps other writers away.
-        if os.path.lexists(place):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), place) from None
-        os.rename(staged, place)
-    flush(os.path.dirname(place))
+    disk.put_new(staged, place)
+    disk.sync(os.path.dirname(place))
 
 
 def make_folder(root: str, folder: str) -> None:
@@ -125,16 +118,7 @@ def make_folder(root: str, folder: str) -> None:
         parent = os.path.dirname(folder)
         make_folder(root, parent)
         os.mkdir(place)
-        flush(os.path.join(root, parent))
-
-
-def flush(folder: str) -> None:
-    """Put the names in a folder on disk. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        disk.sync(os.path.join(root, parent))
 
 
 def files_below(root: str, folder: str) -> Iterator[tuple[str, bool]]:
