@@ -38,11 +38,12 @@ FREE_SIZE = 64 * 1024 * 1024
 
 STORED, DEFLATED = 0, 8
 
-_END = struct.Struct("<4s4H2LH")
+#: The records of a zip file: its end, an entry of its directory, the header before content.
+END = struct.Struct("<4s4H2LH")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR_64 = struct.Struct("<4sLQL")
-_CENTRAL = struct.Struct("<4s2B5H3L5H2L")
-_LOCAL = struct.Struct("<4s5H3L2H")
+CENTRAL = struct.Struct("<4s2B5H3L5H2L")
+LOCAL = struct.Struct("<4s5H3L2H")
 _FULL_16, _FULL_32 = 0xFFFF, 0xFFFFFFFF
 # Flags that say nothing: how hard deflate tried.
 _HARMLESS_FLAGS = 0b110
@@ -138,10 +139,10 @@ class Archive:
     # --- the end of the file --------------------------------------------------------------------------
 
     def _read_directory(self) -> None:
-        if self.size < _END.size:
+        if self.size < END.size:
             raise self.invalid("it is empty" if not self.size else "it is too short for a zip file")
-        at = self.size - _END.size
-        signature, disk, first_disk, here, count, size, offset, comment = _END.unpack(self.read(at, _END.size))
+        at = self.size - END.size
+        signature, disk, first_disk, here, count, size, offset, comment = END.unpack(self.read(at, END.size))
         if signature != b"PK\x05\x06" or comment:
             raise self.invalid(
                 "it does not end in a zip file's end record: it is no zip file, is truncated, or something follows"
@@ -158,7 +159,7 @@ class Archive:
             raise self._limit(f"it has {count:,} entries; {MAX_MEMBERS:,} is the most")
         if size > MAX_DIRECTORY:
             raise self._limit(f"its directory has {size:,} bytes; {MAX_DIRECTORY:,} is the most")
-        if count * _CENTRAL.size > size:
+        if count * CENTRAL.size > size:
             raise self.invalid(f"its end record counts {count:,} entries, for which its directory is too short")
         self._read_entries(self.read(offset, size), count, offset)
 
@@ -205,10 +206,10 @@ class Archive:
 
     def _entry(self, data: bytes, at: int) -> tuple[_Header, Member | None]:
         """What the directory says at a position, and the file that it describes; None for a folder."""
-        if at + _CENTRAL.size > len(data):
+        if at + CENTRAL.size > len(data):
             raise self.invalid("its directory ends in the middle of an entry")
-        fields = _CENTRAL.unpack_from(data, at)
-        name_at = at + _CENTRAL.size
+        fields = CENTRAL.unpack_from(data, at)
+        name_at = at + CENTRAL.size
         extra_at = name_at + fields[11]
         following = extra_at + fields[12] + fields[13]
         header = _Header._make((*fields, data[name_at:extra_at], following))
@@ -353,7 +354,7 @@ class Archive:
                 raise self.invalid("its content overlaps that of the entry before it", path)
             if header.offset > expected:
                 raise self.invalid("something that belongs to no entry lies before it", path)
-            begins = expected + _LOCAL.size + len(header.name)
+            begins = expected + LOCAL.size + len(header.name)
             if begins <= end:
                 begins += self._check_local(path, header)
             expected = begins + header.compressed
@@ -366,11 +367,11 @@ class Archive:
 
     def _check_local(self, path: str, header: _Header) -> int:
         """The length of the local extra field. Raises `archive-invalid` where the local header says something else."""
-        data = self.read(header.offset, _LOCAL.size + len(header.name))
-        signature, _, flags, method, time, date, crc, compressed, size, name, extra = _LOCAL.unpack_from(data)
+        data = self.read(header.offset, LOCAL.size + len(header.name))
+        signature, _, flags, method, time, date, crc, compressed, size, name, extra = LOCAL.unpack_from(data)
         if signature != b"PK\x03\x04":
             raise self.invalid("there is no header where it is to begin", path)
-        if name != len(header.name) or data[_LOCAL.size :] != header.name:
+        if name != len(header.name) or data[LOCAL.size :] != header.name:
             raise self.invalid("its local header has another name than the directory", path)
         if extra:
             found = self._zip64(self.read(header.offset + len(data), extra), path)

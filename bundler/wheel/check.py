@@ -43,7 +43,10 @@ _INFO_FILES = ("METADATA", "WHEEL", "RECORD", "entry_points.txt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedWheel:
-    """A wheel that passed every check; `requires` is what pip would install with it, `envelope` what lies beside the bundle."""
+    """A wheel that passed every check; `requires` is what pip would install with it, `envelope` what lies beside the bundle.
+
+    `archive` is open as long as the block that verified it.
+    """
 
     path: str
     identity: WheelIdentity
@@ -51,13 +54,13 @@ class VerifiedWheel:
     contents: Contents
     envelope: bytes | None
     requires: tuple[str, ...]
-    _archive: Archive = field(repr=False, compare=False)
+    archive: Archive = field(repr=False, compare=False)
 
     def sha256(self) -> str:
         """The file's own digest in hexadecimal: of the one that was verified, whatever lies at its path by now."""
         hasher = hashlib.sha256()
-        for at in range(0, self._archive.size, CHUNK):
-            hasher.update(self._archive.read(at, min(CHUNK, self._archive.size - at)))
+        for at in range(0, self.archive.size, CHUNK):
+            hasher.update(self.archive.read(at, min(CHUNK, self.archive.size - at)))
         return hasher.hexdigest()
 
 
@@ -127,7 +130,7 @@ def _verify(archive: Archive) -> VerifiedWheel:
         contents=contents_of(bundle, distribution_of(identity.distribution, identity.version, info, covered)),
         envelope=envelope,
         requires=metadata.requires,
-        _archive=archive,
+        archive=archive,
     )
 
 

@@ -17,7 +17,7 @@ from typing import IO
 from ..bundle.swap import write_failed
 from ..errors import BundlerError
 from ..tree import CHUNK
-from ..tree.archive import DEFLATED, Archive
+from ..tree.archive import CENTRAL, DEFLATED, END, LOCAL, Archive
 from ..tree.zipped import ZipTree
 from .check import VerifiedWheel, open_wheel
 from .contents import Contents
@@ -27,19 +27,15 @@ from .working import finish, working_folder
 #: Signs a wheel's contents: the bytes of the envelope that goes into it.
 Seal = Callable[[Contents], bytes]
 
-# Zip's records, as `tree.archive` has verified them.
-_END = struct.Struct("<4s4H2LH")
-_CENTRAL = struct.Struct("<4s6H3L5H2L")
-_LOCAL = struct.Struct("<4s5H3L2H")
 _OFFSET = struct.Struct("<L")
-_OFFSET_AT = _CENTRAL.size - _OFFSET.size
+_OFFSET_AT = CENTRAL.size - _OFFSET.size
 # What sizes and counts without zip64 reach, with room for what is added.
 _MAX_SIZE = 0xFFFFFFFF - 2 * MAX_BYTES
 _MAX_ENTRIES = 0xFFFF - 1
 
 
 def embed(wheel: VerifiedWheel, envelope: bytes, target: str | os.PathLike[str]) -> None:
-    """Write the wheel with the envelope to `target`, which may be the wheel's own path; it is verified before.
+    """Write the wheel, whose block is still open, with the envelope to `target`, which may be its own path; verified before.
 
     Raises `signature-exists` for a wheel that has one, `wheel-too-large`, `wheel-source-changed`, `output-write-failed`,
     and what verifying raises. After an error nothing was written.
@@ -53,12 +49,8 @@ def embed(wheel: VerifiedWheel, envelope: bytes, target: str | os.PathLike[str])
         )
     with working_folder(os.path.dirname(path)) as work:
         staged = work / wheel.identity.wheel_name
-        archive = Archive(wheel.path)
-        try:
-            with staged.open("xb") as file:
-                _write(archive, wheel, envelope, file)
-        finally:
-            archive.close()
+        with staged.open("xb") as file:
+            _write(wheel, envelope, file)
         with open_wheel(staged) as written:
             if (written.contents, written.envelope) != (wheel.contents, envelope):
                 raise BundlerError(
@@ -71,7 +63,8 @@ def embed(wheel: VerifiedWheel, envelope: bytes, target: str | os.PathLike[str])
             raise write_failed(path, error) from None
 
 
-def _write(archive: Archive, wheel: VerifiedWheel, envelope: bytes, file: IO[bytes]) -> None:
+def _write(wheel: VerifiedWheel, envelope: bytes, file: IO[bytes]) -> None:
+    archive = wheel.archive
     record = f"{wheel.identity.dist_info}/RECORD"
     digest = urlsafe_b64encode(sha256(envelope).digest()).decode().rstrip("=")
     row = f"{wheel.identity.envelope},sha256={digest},{len(envelope)}\n"
@@ -87,18 +80,18 @@ def _write(archive: Archive, wheel: VerifiedWheel, envelope: bytes, file: IO[byt
     for entry in entries.values():
         (offset,) = _OFFSET.unpack_from(entry, _OFFSET_AT)
         moved = offset - (following - begins) if offset > begins else offset
-        parts.append(entry[:_OFFSET_AT] + _OFFSET.pack(moved) + entry[_CENTRAL.size :])
+        parts.append(entry[:_OFFSET_AT] + _OFFSET.pack(moved) + entry[CENTRAL.size :])
     parts.extend(
         _add(file, name, data, pattern) for name, data in ((wheel.identity.envelope, envelope), (record, rows))
     )
     at, count = file.tell(), len(parts)
     size = sum(file.write(part) for part in parts)
-    file.write(_END.pack(b"PK\x05\x06", 0, 0, count, count, size, at, 0))
+    file.write(END.pack(b"PK\x05\x06", 0, 0, count, count, size, at, 0))
 
 
 def _directory(archive: Archive) -> tuple[dict[str, bytes], int]:
     """The directory's entries by name, as they stand, and where it begins."""
-    _, _, _, _, count, size, begins, _ = _END.unpack(archive.read(archive.size - _END.size, _END.size))
+    _, _, _, _, count, size, begins, _ = END.unpack(archive.read(archive.size - END.size, END.size))
     if archive.size > _MAX_SIZE or count > _MAX_ENTRIES:
         raise BundlerError(
             "wheel-too-large",
@@ -109,10 +102,10 @@ def _directory(archive: Archive) -> tuple[dict[str, bytes], int]:
     found: dict[str, bytes] = {}
     at = 0
     while at < len(data):
-        fields = _CENTRAL.unpack_from(data, at)
-        name_end = at + _CENTRAL.size + fields[10]
-        following = name_end + fields[11] + fields[12]
-        found[data[at + _CENTRAL.size : name_end].decode()] = data[at:following]
+        fields = CENTRAL.unpack_from(data, at)
+        name_end = at + CENTRAL.size + fields[11]
+        following = name_end + fields[12] + fields[13]
+        found[data[at + CENTRAL.size : name_end].decode()] = data[at:following]
         at = following
     return found, begins
 
@@ -126,8 +119,8 @@ def _add(file: IO[bytes], name: str, data: bytes, pattern: bytes) -> bytes:
     """Write one entry, with the time and the mode of the entry `pattern`; its entry for the directory."""
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     packed = packer.compress(data) + packer.flush()
-    _, made_by, needed, flags, _, time, date, *_, internal, attributes, _ = _CENTRAL.unpack_from(pattern)
+    _, version, system, needed, flags, _, time, date, *_, internal, attributes, _ = CENTRAL.unpack_from(pattern)
     path, offset = name.encode(), file.tell()
     common = (flags, DEFLATED, time, date, zlib.crc32(data), len(packed), len(data), len(path))
-    file.write(_LOCAL.pack(b"PK\x03\x04", needed, *common, 0) + path + packed)
-    return _CENTRAL.pack(b"PK\x01\x02", made_by, needed, *common, 0, 0, 0, internal, attributes, offset) + path
+    file.write(LOCAL.pack(b"PK\x03\x04", needed, *common, 0) + path + packed)
+    return CENTRAL.pack(b"PK\x01\x02", version, system, needed, *common, 0, 0, 0, internal, attributes, offset) + path
