@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import click
 
 from .options import GlobalOptions, add_global_options, subcommand
@@ -33,8 +30,9 @@ def generate(options: GlobalOptions, file: str, no_passphrase: bool) -> None:
     The passphrase is asked for, or that of AGENT_BUNDLER_PASSPHRASE.
     """
     from ..trust.signing import generate_key
+    from .secrets import new_passphrase
 
-    public = generate_key(file, None if no_passphrase else _new_passphrase(file))
+    public = generate_key(file, None if no_passphrase else new_passphrase(file))
     if options.json:
         print_json({"state": "created", "private": file, "public": f"{file}.pub", "keyId": public.key_id})
         return
@@ -54,20 +52,3 @@ def show(options: GlobalOptions, file: str) -> None:
         print_json({"keyId": public.key_id, "publicKey": public.pem})
         return
     echo(f"{public.key_id}\n{public.pem}", nl=False)
-
-
-def _new_passphrase(file: str) -> str:
-    from ..errors import BundlerError
-    from ..trust.signing import PASSPHRASE_VARIABLE
-
-    given = os.environ.get(PASSPHRASE_VARIABLE)
-    if given:
-        return given
-    if not sys.stdin.isatty():
-        raise BundlerError(
-            "option-invalid",
-            f"there is no passphrase for {file}, and nobody to ask",
-            hint=f"set {PASSPHRASE_VARIABLE}, or give --no-passphrase",
-        )
-    word: str = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)
-    return word

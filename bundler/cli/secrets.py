@@ -53,12 +53,32 @@ def release_signer(options: GlobalOptions, key: str, public_key: str | None) -> 
 
 def ask_passphrase(name: str) -> str | None:
     """The passphrase of the environment, or what is typed; None where nobody is there to type."""
+    return _given() or _typed(f"Passphrase for {name}", twice=False)
+
+
+def new_passphrase(file: str) -> str:
+    """The same for a new key in the file, typed twice. Raises `option-invalid` where nobody is there to type."""
+    from ..errors import BundlerError
     from ..trust.signing import PASSPHRASE_VARIABLE
 
-    given = os.environ.get(PASSPHRASE_VARIABLE)
-    if given:
-        return given
+    word = _given() or _typed("Passphrase", twice=True)
+    if word is None:
+        raise BundlerError(
+            "option-invalid",
+            f"there is no passphrase for {file}, and nobody to ask",
+            hint=f"set {PASSPHRASE_VARIABLE}, or give --no-passphrase",
+        )
+    return word
+
+
+def _given() -> str | None:
+    from ..trust.signing import PASSPHRASE_VARIABLE
+
+    return os.environ.get(PASSPHRASE_VARIABLE)
+
+
+def _typed(prompt: str, *, twice: bool) -> str | None:
     if not sys.stdin.isatty():
         return None
-    word: str = click.prompt(f"Passphrase for {name}", hide_input=True, err=True)
+    word: str = click.prompt(prompt, hide_input=True, confirmation_prompt=twice, err=True)
     return word

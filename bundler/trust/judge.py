@@ -21,9 +21,9 @@ from ..errors import BundlerError
 from ..paths import printable
 from ..wheel.contents import Contents
 from .documents import Document, Revocations, show_time
-from .envelope import Envelope, Signature, read_envelope
+from .envelope import Envelope, Signature
 from .policy import Rule, TrustedKey, TrustPolicy
-from .statement import check_statement, is_about, read_statement
+from .statement import check_statement, is_about
 from .verdict import SignedBy, Trust
 
 if TYPE_CHECKING:
@@ -53,15 +53,7 @@ def judge(
     now = time.time() if now is None else now
     since, until = check_release(policy, contents.provider_id, contents.provider_version, contents.digest, now)
     # 3. each signature
-    counted: dict[str, TrustedKey] = {}
-    passed_over: list[BundlerError] = []
-    for envelope in everything:
-        for signature in envelope.signatures:
-            why_not = _why_not(signature, envelope, policy, {contents.provider_id}, now)
-            if why_not is None:
-                counted[signature.key_id] = policy.keys_by_id[signature.key_id]
-            else:
-                passed_over.append(why_not)
+    counted, passed_over = _sorted(everything, policy, {contents.provider_id}, now)
     # 4. enough of them
     rule = policy.rule_for(contents.provider_id)
     if len(counted) >= rule.threshold:
@@ -86,11 +78,10 @@ def judge_provenance(
     if policy is None:
         return ()
     now = time.time() if now is None else now
-    reasons = [(each, _why_not(each, envelope, policy, {provider_id}, now)) for each in envelope.signatures]
-    counted = tuple(_signer(policy.keys_by_id[each.key_id]) for each, why_not in reasons if why_not is None)
+    counted, passed_over = _sorted([envelope], policy, {provider_id}, now)
     if not counted:
-        raise BundlerError.of([why_not for _, why_not in reasons if why_not is not None])
-    return counted
+        raise BundlerError.of(passed_over)
+    return tuple(map(_signer, counted.values()))
 
 
 def judge_source(provider_id: str, version: str, policy: TrustPolicy) -> None:
@@ -109,16 +100,10 @@ def check_document(
     `signature-verifier-failed`.
     """
     now = time.time() if now is None else now
-    counted, passed_over = [], []
-    for signature in envelope.signatures:
-        why_not = _why_not(signature, envelope, policy, document.provider_ids, now, purpose=document.PURPOSE)
-        if why_not is None:
-            counted.append(policy.keys_by_id[signature.key_id])
-        else:
-            passed_over.append(why_not)
+    counted, passed_over = _sorted([envelope], policy, document.provider_ids, now, purpose=document.PURPOSE)
     if not counted:
         raise _worst(passed_over)
-    return tuple(counted)
+    return tuple(counted.values())
 
 
 def check_latest(document: Document, name: str, sequences: Sequences | None, now: float | None = None) -> None:
@@ -185,6 +170,27 @@ def _worst(passed_over: list[BundlerError]) -> BundlerError:
     return BundlerError.of(sorted(passed_over, key=lambda error: _WORST_FIRST.index(error.code)))
 
 
+def _sorted(
+    envelopes: Sequence[Envelope],
+    policy: TrustPolicy,
+    provider_ids: Collection[str],
+    now: float,
+    *,
+    purpose: str = "release",
+) -> tuple[dict[str, TrustedKey], list[BundlerError]]:
+    """The keys whose signatures count, by id, and why the other signatures do not. Raises `signature-invalid`."""
+    counted: dict[str, TrustedKey] = {}
+    passed_over: list[BundlerError] = []
+    for envelope in envelopes:
+        for signature in envelope.signatures:
+            why_not = _why_not(signature, envelope, policy, provider_ids, now, purpose=purpose)
+            if why_not is None:
+                counted[signature.key_id] = policy.keys_by_id[signature.key_id]
+            else:
+                passed_over.append(why_not)
+    return counted, passed_over
+
+
 def _why_not(
     signature: Signature,
     envelope: Envelope,
@@ -244,12 +250,9 @@ def _failed(key: TrustedKey, why: str) -> BundlerError:
 
 def _detached(policy: TrustPolicy, contents: Contents) -> list[Envelope]:
     """The policy's attestations of this release. Raises `signature-invalid` where one can't be read, whatever it is of."""
-    found = []
-    for name, data in policy.attestations.items():
-        envelope = read_envelope(data, name)
-        if is_about(read_statement(envelope), contents):
-            check_statement(envelope, contents)
-            found.append(envelope)
+    found = [envelope for envelope, statement in policy.attested if is_about(statement, contents)]
+    for envelope in found:
+        check_statement(envelope, contents)
     return found
 
 

@@ -21,7 +21,7 @@ from ..errors import BundlerError, Suggestions
 from ..protocol.canonical import canonical
 from ..wheel.naming import MAX_ENVELOPE
 from .documents import PURPOSES, Revocations, read_document_envelope, read_revocations
-from .envelope import Envelope
+from .envelope import Envelope, read_envelope
 from .files import read_small, read_text
 from .keys import MAX_KEY, PublicKey, parse_public_key
 
@@ -126,6 +126,14 @@ class TrustPolicy:
             "revocations": None if self.revocations is None else sha256(self.revocations.to_bytes()).hexdigest(),
         }
         return f"sha256:{sha256(canonical(value).encode()).hexdigest()}"
+
+    @cached_property
+    def attested(self) -> tuple[tuple[Envelope, Mapping[str, Any]], ...]:
+        """Envelopes and statements of the attestations, unverified. Raises `signature-invalid` where one can't be read."""
+        from .statement import read_statement
+
+        envelopes = [read_envelope(data, name) for name, data in self.attestations.items()]
+        return tuple((envelope, read_statement(envelope)) for envelope in envelopes)
 
     @cached_property
     def revoked(self) -> Revocations | None:

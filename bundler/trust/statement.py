@@ -7,7 +7,7 @@ cover. There is no time in it and no place, so the same content gives the same s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..bundle.layout import MANIFEST_NAME
@@ -40,7 +40,7 @@ def read_statement(envelope: Envelope) -> dict[str, Any]:
     return value
 
 
-def is_about(statement: dict[str, Any], contents: Contents) -> bool:
+def is_about(statement: Mapping[str, Any], contents: Contents) -> bool:
     """Whether it is an inner attestation whose subject is this manifest.json, whatever else it says.
 
     One of a bundle alone is none of its wheel: it says nothing of what else is installed.
