@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from contextlib import suppress
 
 from ..bundle.disk import sync
 from ..bundle.swap import write_failed
 from ..errors import BundlerError
-from ..trust.folders import OTHERS_WRITE, check_outside, own_folder
+from ..trust.folders import check_outside, open_own, own_folder
 
 # Endings of the files in a cache, for people and for tools that go by them; other media types get none.
 _ENDINGS = {
@@ -73,19 +72,13 @@ def keep(folder: str, digest: str, media_type: str, data: bytes) -> str:
 def _holds(path: str, data: bytes) -> bool:
     """Whether a regular file that only this user can have written holds exactly the data."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & OTHERS_WRITE:
+        descriptor = open_own(path)
+        if descriptor is None:
             return False
-        with open(descriptor, "rb", closefd=False) as file:
-            return status.st_size == len(data) and file.read(len(data) + 1) == data
+        with open(descriptor, "rb") as file:
+            return os.fstat(descriptor).st_size == len(data) and file.read(len(data) + 1) == data
     except OSError:
         return False
-    finally:
-        os.close(descriptor)
 
 
 def _private(path: str, flags: int) -> int:

@@ -46,6 +46,16 @@ def check_outside(folder: str, root: str, unsafe: Unsafe) -> None:
         raise unsafe(folder, f"lies in the Provider {root}")
 
 
+def open_own(path: str) -> int | None:
+    """A descriptor of a regular file that only this user can have written; None for any other. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
 def _make(folder: str, unsafe: Unsafe) -> None:
     """Make what is missing of the way to the folder, for this user alone; nothing where it would not be safe."""
     missing = []

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,7 +27,7 @@ from ..errors import CODES, BundlerError, Diagnostic
 from ..protocol import PROTOCOL_VERSION
 from ..provider.sources import Parsed, parsed_values
 from ..tree import Tree
-from .folders import OTHERS_WRITE, check_outside, own_folder
+from .folders import check_outside, open_own, own_folder
 from .verdict import SignedBy, Trust
 
 SCHEMA = "agent-bundler.verification-record.v2"
@@ -116,21 +115,15 @@ class Records:
     def _read(self, root: str) -> dict[str, Any] | None:
         """A record as it was written; None where there is none that only this user can have written."""
         try:
-            descriptor = os.open(self._path(root), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & OTHERS_WRITE:
+            descriptor = open_own(self._path(root))
+            if descriptor is None:
                 return None
-            if status.st_size > _MAX_BYTES:
-                return None
-            with open(descriptor, "rb", closefd=False) as file:
+            with open(descriptor, "rb") as file:
+                if os.fstat(descriptor).st_size > _MAX_BYTES:
+                    return None
                 seal, _, text = file.read(_MAX_BYTES).partition(b"\n")
         except OSError:
             return None
-        finally:
-            os.close(descriptor)
         if sha256(text).hexdigest().encode() != seal:  # torn, or not ours
             return None
         record: dict[str, Any] = json.loads(text)

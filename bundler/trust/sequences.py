@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from hashlib import sha256
 
 from ..bundle.disk import alone
@@ -17,7 +16,7 @@ from ..bundle.swap import write_failed
 from ..errors import BundlerError
 from ..protocol.canonical import canonical
 from .documents import Document
-from .folders import OTHERS_WRITE, own_folder
+from .folders import open_own, own_folder
 
 SCHEMA = "agent-bundler.sequence.v1"
 _MAX_BYTES = 4096
@@ -77,20 +76,15 @@ class Sequences:
         """Number and digest of the latest one; None where none was seen."""
         path = self._path(subject)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = open_own(path)
+            if descriptor is None:
+                raise _unreadable(path, subject, "it is not a file that only you can write")
+            with open(descriptor, "rb", buffering=0) as file:
+                data = file.read(_MAX_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _unreadable(path, subject, os.strerror(error.errno or 0)) from None
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & OTHERS_WRITE:
-                raise _unreadable(path, subject, "it is not a file that only you can write")
-            data = os.read(descriptor, _MAX_BYTES)
-        except OSError as error:
-            raise _unreadable(path, subject, os.strerror(error.errno or 0)) from None
-        finally:
-            os.close(descriptor)
         try:
             value = json.loads(data)
             sequence, digest = value["sequence"], value["digest"]
