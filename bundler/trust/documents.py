@@ -21,8 +21,6 @@ from ..protocol.identifiers import is_id
 from .envelope import Envelope, invalid, read_envelope
 
 PAYLOAD_TYPE = "application/vnd.agent-bundler.document+json"
-#: What a key can be trusted to sign.
-PURPOSES = ("release", "channel", "revocation")
 #: The highest sequence number: up to it JSON's numbers are exact everywhere.
 MAX_SEQUENCE = 2**53 - 1
 #: The last moment that four digits of a year can tell, in seconds since 1970.

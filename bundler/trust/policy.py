@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BundlerError, Suggestions
 from ..protocol.canonical import canonical
 from ..wheel.naming import MAX_ENVELOPE
-from .documents import PURPOSES, Revocations, read_document_envelope, read_revocations
-from .envelope import Envelope, read_envelope
 from .files import read_small, read_text
 from .keys import MAX_KEY, PublicKey, parse_public_key
 
 if TYPE_CHECKING:
+    from .documents import Revocations
+    from .envelope import Envelope
     from .sequences import Sequences
 
 SCHEMA = "agent-bundler.trust.v1"
+#: What a key can be trusted to sign.
+PURPOSES = ("release", "channel", "revocation")
 #: What the names of detached attestations end in.
 ATTESTATION_SUFFIX = ".dsse.json"
 #: Bytes of a trust.toml, attestations in its folder, and the highest threshold.
@@ -130,6 +132,7 @@ class TrustPolicy:
     @cached_property
     def attested(self) -> tuple[tuple[Envelope, Mapping[str, Any]], ...]:
         """Envelopes and statements of the attestations, unverified. Raises `signature-invalid` where one can't be read."""
+        from .envelope import read_envelope
         from .statement import read_statement
 
         envelopes = [read_envelope(data, name) for name, data in self.attestations.items()]
@@ -138,7 +141,11 @@ class TrustPolicy:
     @cached_property
     def revoked(self) -> Revocations | None:
         """What the list of revocations says, unverified; None without one. Raises `signature-invalid`."""
-        return None if self.revocations is None else read_revocations(self.revocations)
+        if self.revocations is None:
+            return None
+        from .documents import read_revocations
+
+        return read_revocations(self.revocations)
 
     def check_sequence(self) -> None:
         """Raises `index-rolled-back` where a later list was seen, and `signature-verifier-failed` where none can tell."""
@@ -217,6 +224,7 @@ def _revocations(table: _Table) -> tuple[Envelope | None, Sequences | None]:
     if file is None or folder is None:
         what = "a file, with `revocations-state`, the folder in which the latest list that was seen is kept in mind,"
         raise table.wrong("revocations" if file is None else "revocations-state", what)
+    from .documents import read_document_envelope
     from .sequences import Sequences
 
     path = os.path.join(table.folder, file)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from bundler.trust.documents import PAYLOAD_TYPE, PURPOSES, Channel, Document, Revocations, Revoked
+from bundler.trust.documents import PAYLOAD_TYPE, Channel, Document, Revocations, Revoked
 from bundler.trust.envelope import Envelope
-from bundler.trust.policy import TrustPolicy
+from bundler.trust.policy import PURPOSES, TrustPolicy
 
 from ..signed import NOW, key_file, signer, trusted
 

@@ -15,7 +15,6 @@ from bundler.protocol.canonical import canonical
 from bundler.trust.documents import (
     MAX_SEQUENCE,
     PAYLOAD_TYPE,
-    PURPOSES,
     Document,
     read_channel,
     read_document_envelope,
@@ -23,7 +22,7 @@ from bundler.trust.documents import (
 )
 from bundler.trust.envelope import Envelope, read_envelope, signed_bytes
 from bundler.trust.judge import check_document, check_latest, judge
-from bundler.trust.policy import TrustedKey, read_policy
+from bundler.trust.policy import PURPOSES, TrustedKey, read_policy
 
 from ..signed import NOW, attest, trusted
 from .documents import CHANNEL, ENTRY, LIST, policy_for, sealed, write_policy
